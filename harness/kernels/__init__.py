@@ -1,0 +1,32 @@
+"""The kernels the lab ships, by name, and the way in for a reader's own ("path/to/file.py:name")."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.kernels.description import Kernel, user_kernel
+from harness.kernels.rmsnorm import spec as rmsnorm
+
+_SHIPPED: dict[str, Kernel] = {kernel.name: kernel for kernel in rmsnorm.KERNELS}
+
+
+def names() -> tuple[str, ...]:
+    """Names of the shipped kernels."""
+    return tuple(_SHIPPED)
+
+
+def knobs(name: str) -> frozenset[str]:
+    """The settings a shipped kernel takes besides the compiler's own hints."""
+    return frozenset(_SHIPPED[name].knobs)
+
+
+def get(name: str, base: Path | None = None) -> Kernel:
+    """A shipped kernel, or one of the reader's own relative to `base`.
+
+    Raises KeyError for a name that is neither.
+    """
+    if name in _SHIPPED:
+        return _SHIPPED[name]
+    if ":" in name:
+        return user_kernel(name, base)
+    raise KeyError(name)

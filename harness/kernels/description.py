@@ -1,0 +1,129 @@
+"""What the lab must know about a kernel: data where it can be.
+
+A `Kernel` says where the text is, which arguments it takes and which settings may vary. From a
+`Case` it derives the `Specialization` (what the compiler sees), the placement of every array and
+the grid (what a launch needs).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from harness.kernels.arrays import Placement, assume, place
+from harness.model import Case, Constant, KernelSource, Parameter, Scalar, ScalarParameter, Specialization
+
+
+@dataclass(frozen=True)
+class ArrayArgument:
+    """An array parameter. `dims` names its extents, e.g. ("M", "N"); dtype "$dtype" is the case's.
+
+    `role`: in | out | inout. `dtype_for` replaces the dtype for some case dtypes (an 8-bit float
+    input has a bfloat16 output, say). The case's layout applies where `follows_layout` is set.
+    """
+
+    name: str
+    dims: tuple[str, ...]
+    dtype: str = "$dtype"
+    role: str = "in"
+    follows_layout: bool = False
+    dtype_for: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ScalarArgument:
+    """A scalar passed at launch; its value is the setting or dimension `of`."""
+
+    name: str
+    dtype: str
+    of: str
+
+
+@dataclass(frozen=True)
+class ConstantArgument:
+    """A `ct.Constant`; its value is the setting or dimension `of`."""
+
+    name: str
+    of: str
+
+
+Argument = ArrayArgument | ScalarArgument | ConstantArgument
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel the lab can compile, launch and judge.
+
+    `dims` names the entries of a case's shape. `knobs` maps the kernel's own settings to their
+    defaults; None is filled in by `heuristics`, which maps all known values to those it adds, as
+    users' launch code does. `grid` maps values and the SM count to a launch grid; without it, or
+    without `reference` (a name in the execution room's registry), the kernel is judged as far as possible.
+    """
+
+    name: str
+    path: Path
+    canonical: str
+    function: str
+    dims: tuple[str, ...]
+    arguments: tuple[Argument, ...]
+    knobs: Mapping[str, Scalar] = field(default_factory=dict)
+    heuristics: Callable[[Values], Values] = lambda values: {}
+    grid: Callable[[Values, int], tuple[int, int, int]] | None = None
+    reference: str | None = None
+
+    def values(self, case: Case) -> dict[str, Any]:
+        """Dimensions and settings of a case, heuristics applied."""
+        if len(case.shape) != len(self.dims):
+            raise ValueError(f"{self.name} takes a shape ({', '.join(self.dims)}), not {list(case.shape)}")
+        given: dict[str, Any] = dict(zip(self.dims, case.shape, strict=True))
+        given |= {"dtype": case.dtype, **self.knobs, **dict(case.knobs)}
+        return given | {k: v for k, v in self.heuristics(given).items() if given.get(k) is None}
+
+    def placements(self, case: Case) -> tuple[Placement, ...]:
+        """Where every array argument lies, in argument order."""
+        values = self.values(case)
+        return tuple(
+            place(
+                a.name,
+                a.dtype_for.get(case.dtype, case.dtype if a.dtype == "$dtype" else a.dtype),
+                tuple(values[d] for d in a.dims),
+                case.layout if a.follows_layout else "contiguous",
+            )
+            for a in self.arguments
+            if isinstance(a, ArrayArgument)
+        )
+
+    def specialise(self, case: Case) -> Specialization:
+        """The specialisation a JIT launch of this case would compile."""
+        values = self.values(case)
+        placed = {p.name: p for p in self.placements(case)}
+
+        def parameter(argument: Argument) -> Parameter:
+            if isinstance(argument, ArrayArgument):
+                return assume(placed[argument.name])
+            if isinstance(argument, ScalarArgument):
+                return ScalarParameter(argument.name, argument.dtype)
+            return Constant(argument.name, values[argument.of])
+
+        parameters = case.parameters or tuple(parameter(a) for a in self.arguments)
+        return Specialization(self.source(), parameters, case.hints)
+
+    def source(self) -> KernelSource:
+        return KernelSource(str(self.path), self.canonical, self.function, _sha256(self.path))
+
+
+@lru_cache(maxsize=256)
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def user_kernel(spec: str, base: Path | None = None) -> Kernel:
+    """A kernel named "path/to/file.py:function"; the case spells out its parameters."""
+    file, _, function = spec.rpartition(":")
+    path = (base or Path.cwd()) / file
+    return Kernel(spec, path, f"kernels/user/{path.name}", function, dims=(), arguments=())
