@@ -7,6 +7,7 @@ The rules of `assume` are those of cuda.tile's own dispatcher (`cext/tile_kernel
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from harness.model import Array
 
@@ -117,5 +118,5 @@ def _disjoint(placement: Placement) -> bool:
         return True
     by_stride = sorted(zip(placement.strides, placement.shape, strict=True))
     return by_stride[0][0] > 0 and all(
-        above[0] >= below[0] * below[1] for below, above in zip(by_stride, by_stride[1:], strict=False)
+        above[0] >= below[0] * below[1] for below, above in pairwise(by_stride)
     )

@@ -1,7 +1,7 @@
 """RMSNorm device code: y = x * rsqrt(mean(x^2, axis 1) + EPS) * (OFFSET + w).
 
-x, y: (M, N); w: (N,); rstd: (M,) float32, the reciprocal root mean square of each row. OFFSET is 0 as in
-Llama or 1 as in Gemma 3. Only `cuda.tile` is imported: the text is shown to compilers and pasted into reports.
+x, y: (M, N); w: (N,); rstd: (M,) float32, the reciprocal root mean square of each row. OFFSET is 0
+as in Llama or 1 as in Gemma 3. Only `cuda.tile` is imported: compilers and reports see this text.
 """
 
 import cuda.tile as ct
