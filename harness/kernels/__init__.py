@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.kernels.description import Kernel, user_kernel
-from harness.kernels.rmsnorm import spec as rmsnorm
+from harness.kernels.rmsnorm.spec import KERNELS as RMSNORM
 
-_SHIPPED: dict[str, Kernel] = {kernel.name: kernel for kernel in rmsnorm.KERNELS}
+_SHIPPED: dict[str, Kernel] = {kernel.name: kernel for kernel in RMSNORM}
 
 
 def names() -> tuple[str, ...]:
