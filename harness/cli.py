@@ -7,7 +7,6 @@ with everything finished so far saved.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable
 from enum import IntEnum
@@ -84,20 +83,28 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Compile, inspect and judge every cell of the matrix, and run it where a GPU allows."""
-    from harness.commands.run import run_matrix
+    from harness.commands.run import Options, run_matrix
 
-    _leave(
-        lambda: run_matrix(
-            matrix,
-            out,
-            store=store,
-            jobs=jobs or os.cpu_count() or 1,
-            shard=shard,
-            offline=offline,
-            quiet=quiet,
-            as_json=as_json,
-        )
+    options = Options(
+        out=out,
+        store=store,
+        jobs=jobs,
+        shard=_shard(shard),
+        offline=offline,
+        quiet=quiet,
+        as_json=as_json,
     )
+    _leave(lambda: run_matrix(matrix, options))
+
+
+def _shard(text: str | None) -> tuple[int, int] | None:
+    """ "2/4" as (2, 4)."""
+    if text is None:
+        return None
+    part, slash, whole = text.partition("/")
+    if not (slash and part.isdigit() and whole.isdigit() and 1 <= int(part) <= int(whole)):
+        raise typer.BadParameter(f"{text!r} is no shard; write i/n with 1 <= i <= n, such as 2/4")
+    return int(part), int(whole)
 
 
 @app.command(epilog="Example: python -m harness explain '13.3.1 sm_90 occupancy=16 allow_tma=false'")

@@ -1,0 +1,178 @@
+"""`harness run`: from a matrix file to verdicts, reports and an exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from harness import __version__
+from harness.judge import judge_not_run
+from harness.lab import Deadlines, Lab
+from harness.matrix import Matrix, load_matrix
+from harness.model import Case, Cell, CellResult, Verdict
+from harness.pipeline import Counters, run_cells
+from harness.plan import plan
+from harness.report.console import Progress, render_summary
+from harness.report.files import write_atomically
+from harness.report.jsonl import row, write_results
+from harness.report.junit import write_junit
+from harness.store import Store
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a run is to be done; nothing here changes what is asked."""
+
+    out: Path
+    store: Path | None = None
+    jobs: int | None = None
+    shard: tuple[int, int] | None = None
+    offline: bool = False
+    quiet: bool = False
+    as_json: bool = False
+
+
+def run_matrix(path: Path, options: Options) -> int:
+    """Run the matrix and write every report; 0 without findings, 1 with."""
+    started = time.monotonic()
+    console = Console(stderr=options.as_json, highlight=False)
+    with Lab(options.store, offline=options.offline, progress=None) as lab:
+        matrix = load_matrix(path, known_versions=lab.provisioner.versions)
+        lab.deadlines = Deadlines(trace=matrix.timeouts.trace, compile=matrix.timeouts.compile)
+        with Store.open(options.out) as results:
+            cells = tuple(plan(_with_drawn_cases(matrix, options.out), shard=options.shard))
+            run_id = results.start_run(
+                matrix.digest, cells, argv=sys.argv[1:], versions={"harness": __version__}
+            )
+            interrupted, counters = _judge_all(lab, matrix, cells, results, run_id, options, console)
+            judged = results.results(run_id)
+            if not interrupted:
+                results.finish_run(run_id)
+        facts = _facts(lab, counters, judged, time.monotonic() - started)
+        write_atomically(
+            options.out / "toolchains.lock.json", json.dumps(lab.provisioner.lock_report(), indent=2) + "\n"
+        )
+    paths = write_reports(judged, facts, options.out)
+    if options.as_json:
+        print(json.dumps({**facts, "cells": [row(result) for result in judged]}))
+    render_summary(judged, paths, console, seconds=facts["wall_seconds"], quiet=options.quiet)
+    if interrupted:
+        raise KeyboardInterrupt
+    return exit_code(judged)
+
+
+def exit_code(results: list[CellResult]) -> int:
+    """3 if the machine failed at a cell, else 1 if anything was found, else 0."""
+    if any(r.verdict is Verdict.INFRA_ERROR for r in results):
+        return 3
+    return 1 if any(r.verdict.is_finding or r.verdict is Verdict.TOOLCHAIN_BROKEN for r in results) else 0
+
+
+def write_reports(results: list[CellResult], facts: dict[str, Any], out: Path) -> list[Path]:
+    """Write results.jsonl, junit.xml and run.json; returns their paths."""
+    paths = [out / "results.jsonl", out / "junit.xml", out / "run.json"]
+    write_results(results, paths[0])
+    write_junit(results, paths[1])
+    write_atomically(paths[2], json.dumps(facts, indent=2) + "\n")
+    return paths
+
+
+def _judge_all(
+    lab: Lab,
+    matrix: Matrix,
+    cells: tuple[Cell, ...],
+    results: Store,
+    run_id: str,
+    options: Options,
+    console: Console,
+) -> tuple[bool, Counters | None]:
+    """Judge and record; True if an interrupt cut it short."""
+    known = results.finished_cells(matrix.digest, {"harness": __version__})
+    with Progress(len(cells), console, quiet=options.quiet) as progress:
+
+        def record(result: CellResult) -> None:
+            results.record(run_id, result)
+            progress.advance(result)
+
+        for cell in cells:
+            if cell.id in known:
+                record(replace(known[cell.id], cell=cell))
+        if known:
+            progress.note(
+                f"an earlier run was interrupted: {len(known)} of {len(cells)} cells are taken from it"
+            )
+        try:
+            counters = run_cells(
+                lab,
+                [cell for cell in cells if cell.id not in known],
+                record,
+                jobs=options.jobs or matrix.jobs or _cores(),
+                base=matrix.path.parent,
+                announce=progress.note,
+                missing_device=_no_device,
+            )
+        except KeyboardInterrupt:
+            results.close_run(
+                run_id, lambda cell: CellResult(cell, judge_not_run(cell, "the run was interrupted"))
+            )
+            return True, None
+    return False, counters
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _no_device(cell: Cell) -> str:
+    """Why a cell with a device cannot run on this machine."""
+    assert cell.device is not None
+    driver = f", driver at least {cell.device.driver_min}" if cell.device.driver_min else ""
+    return f"no NVIDIA driver on this machine; device {cell.device.name} needs {cell.device.gpu}{driver}"
+
+
+def _with_drawn_cases(matrix: Matrix, out: Path) -> Matrix:
+    """The matrix with its generated cases drawn; a list once drawn in `out` is kept, so that every run
+    of the same matrix there runs the same cases."""
+    if not matrix.generators:
+        return matrix
+    from harness.cases import draw  # noqa: PLC0415
+
+    path = out / "cases.json"
+    try:
+        kept = json.loads(path.read_text())
+    except (OSError, ValueError):
+        kept = {}
+    if kept.get("matrix") != matrix.digest:
+        drawn = [case for generator in matrix.generators for case in draw(generator)]
+        kept = {"matrix": matrix.digest, "cases": [case.to_json() for case in drawn]}
+        write_atomically(path, json.dumps(kept))
+    cases = tuple(Case.from_json(case) for case in kept["cases"])
+    return replace(matrix, cases=(*matrix.cases, *cases), generators=())
+
+
+def _facts(lab: Lab, counters: Counters | None, results: list[CellResult], wall: float) -> dict[str, Any]:
+    """Figures about the run itself: CPU seconds of this process and of all it started."""
+    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "harness": __version__,
+        "cells": len(results),
+        "questions": counters.questions if counters else None,
+        "compiles": counters.compiles if counters else None,
+        "verdicts": dict(Counter(str(r.verdict) for r in results)),
+        "wall_seconds": round(wall, 3),
+        "cpu_seconds": {
+            "harness": round(own.ru_utime + own.ru_stime, 3),
+            "children": round(children.ru_utime + children.ru_stime, 3),
+            "compilers": round(lab.compiler.cpu_seconds, 3),
+            "tracers": round(lab.tracer_cpu_seconds, 3),
+        },
+    }
