@@ -125,7 +125,7 @@ def vary(base: Case, max_elements: int, chance: random.Random) -> Case:
 
 
 def sizes(low: int, high: int) -> st.SearchStrategy[int]:
-    """Sizes of a side: mostly edges (powers of two and multiples of 16, and their neighbours), some anything."""
+    """Sizes of a side: mostly edges (powers of two, multiples of 16, their neighbours)."""
     edges = [edge for edge in _EDGES if low <= edge <= high] or [low]
     small = st.integers(low, max(low, min(high, 4096)))
     return st.one_of(st.sampled_from(edges), st.sampled_from(edges), small, st.integers(low, max(low, high)))

@@ -42,7 +42,7 @@ class ProcessError(Exception):
     """The harness could not do its part; the text says what, and how to mend it."""
 
 
-class StartError(ProcessError):
+class StartError(ProcessError, OSError):
     """The executable could not be started at all."""
 
 

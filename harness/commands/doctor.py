@@ -105,7 +105,7 @@ def _nvdisasm(disassembler: Disassembler) -> str:
 
 def _gpu() -> Check:
     try:
-        import pynvml  # noqa: PLC0415
+        import pynvml
     except ImportError:
         return Check("GPU", None, "not looked for", "pip install -e '.[gpu]' on a machine with a GPU")
     try:

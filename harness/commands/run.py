@@ -144,7 +144,7 @@ def _with_drawn_cases(matrix: Matrix, out: Path) -> Matrix:
     of the same matrix there runs the same cases."""
     if not matrix.generators:
         return matrix
-    from harness.cases import draw  # noqa: PLC0415
+    from harness.cases import draw
 
     path = out / "cases.json"
     try:
