@@ -416,6 +416,8 @@ class CompileOutcome(Record):
     cpu_over_time: tuple[tuple[float, float], ...] = ()
     cubin_sha256: str | None = None
     cached: bool = False
+    unkillable: bool = False
+    """A process of the compiler survived SIGKILL."""
 
 
 # --- what the cubin tells ---------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""Trace kernels to bytecode and compile bytecode to cubins."""

@@ -1,0 +1,171 @@
+"""Content-addressed blobs and remembered outcomes, as plain files.
+
+Layout below the root: `blobs/ab/<sha256>` and `memo/<kind>/ab/<sha256 of the key>.json`. Files are
+written beside their place and renamed into it, so a reader sees a whole file or none, and
+concurrent runs may share a cache. A blob is checked against its name whenever it is read; whatever
+is corrupt counts as absent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+_LOCK_RANGE = 1 << 62
+_POLL_SECONDS = 0.05
+
+
+class CacheError(Exception):
+    """The cache cannot be written; the text says why and what to do."""
+
+
+class Cache:
+    """Blobs by digest, outcomes by key. Safe to share between threads and between processes."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._guard = threading.Lock()
+        self._locks: weakref.WeakValueDictionary[str, _Exclusive] = weakref.WeakValueDictionary()
+
+    def put(self, data: bytes) -> str:
+        """Store a blob; returns its SHA-256. Raises `CacheError`."""
+        sha256 = hashlib.sha256(data).hexdigest()
+        path = self._blob(sha256)
+        if not (path.exists() and path.stat().st_size == len(data)):
+            self._write(path, data)
+        return sha256
+
+    def get(self, sha256: str) -> bytes | None:
+        """A blob, or None where it is missing; a corrupt one is deleted and missing from then on."""
+        path = self._blob(sha256)
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        if hashlib.sha256(data).hexdigest() == sha256:
+            return data
+        with contextlib.suppress(OSError):
+            path.unlink()
+        return None
+
+    def remember(self, kind: str, key: str, value: dict[str, Any]) -> None:
+        """Store an outcome under a key; the last writer wins. Raises `CacheError`."""
+        self._write(self._memo(kind, key), json.dumps({"key": key, "value": value}).encode())
+
+    def recall(self, kind: str, key: str) -> dict[str, Any] | None:
+        """What was remembered under the key, or None."""
+        try:
+            entry = json.loads(self._memo(kind, key).read_bytes())
+        except (OSError, ValueError):
+            return None
+        if not isinstance(entry, dict) or entry.get("key") != key:
+            return None
+        value = entry.get("value")
+        return value if isinstance(value, dict) else None
+
+    @contextlib.contextmanager
+    def exclusive(
+        self, key: str, patience: float, stop: Callable[[], bool] = lambda: False
+    ) -> Iterator[None]:
+        """Hold off equal work elsewhere: threads of this process, and other processes.
+
+        Saves work, guards nothing: after `patience` seconds of another process holding the key, or
+        once `stop` answers true, the caller goes ahead all the same.
+        """
+        with self._guard:
+            mine = self._locks.setdefault(key, _Exclusive())
+        with mine.lock, self._between_processes(key, patience, stop):
+            yield
+
+    @contextlib.contextmanager
+    def _between_processes(self, key: str, patience: float, stop: Callable[[], bool]) -> Iterator[None]:
+        """One byte of one lock file stands for the key, so no lock files pile up."""
+        position = int(hashlib.sha256(key.encode()).hexdigest(), 16) % _LOCK_RANGE
+        self._make(self.root)
+        until = time.monotonic() + patience
+        descriptor = self._lock_file()
+        held = False
+        while not held and not stop() and time.monotonic() < until:
+            try:
+                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, position)
+                held = True
+            except (BlockingIOError, PermissionError):
+                time.sleep(_POLL_SECONDS)
+            except OSError:
+                break  # a file system without locks
+        try:
+            yield
+        finally:
+            if held:
+                fcntl.lockf(descriptor, fcntl.LOCK_UN, 1, position)
+
+    def _lock_file(self) -> int:
+        """Opened once and never closed: closing any descriptor of it would drop all its locks."""
+        with self._guard:
+            path = str(self.root / "lock")
+            if path not in _LOCK_FILES:
+                try:
+                    _LOCK_FILES[path] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+                except OSError as error:
+                    raise _explained(error, self.root) from error
+            return _LOCK_FILES[path]
+
+    def _blob(self, sha256: str) -> Path:
+        return self.root / "blobs" / sha256[:2] / sha256
+
+    def _memo(self, kind: str, key: str) -> Path:
+        name = hashlib.sha256(key.encode()).hexdigest()
+        return self.root / "memo" / kind / name[:2] / f"{name}.json"
+
+    def _make(self, directory: Path) -> None:
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _explained(error, self.root) from error
+
+    def _write(self, path: Path, data: bytes) -> None:
+        self._make(path.parent)
+        temporary = None
+        try:
+            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".new-", delete=False) as file:
+                temporary = file.name
+                file.write(data)
+            os.replace(temporary, path)
+        except OSError as error:
+            if temporary is not None:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+            raise _explained(error, self.root) from error
+
+
+class _Exclusive:
+    """A lock that a weak dictionary can hold."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+
+_LOCK_FILES: dict[str, int] = {}
+
+
+def _explained(error: OSError, root: Path) -> CacheError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return CacheError(
+            f"no space left to write the cache at {root}: "
+            "free some space, or move the store with HARNESS_STORE"
+        )
+    return CacheError(
+        f"cannot write the cache at {root}: {error.strerror or error}; "
+        "check its permissions, or move the store with HARNESS_STORE"
+    )

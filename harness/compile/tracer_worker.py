@@ -1,0 +1,359 @@
+"""The tracer: turns kernels into TileIR bytecode inside one cuda-tile's environment.
+
+Started by path as `python -I tracer_worker.py FRONTEND_ROOT`, where FRONTEND_ROOT is a directory with
+`cuda/tile` in it. Imports the standard library and cuda.tile only. It never calls a compiler.
+
+Protocol: one JSON object a line. The worker first says hello with its version and the bytecode
+versions it writes; then it answers each request with one line, and exits at end of file. Requests
+come on what was standard input at the start, answers go to what was standard output; afterwards both
+are detached, so that a kernel's module may print.
+
+Bytecode embeds file names. So kernels are compiled under the request's canonical name, and
+cuda.tile's own files under their names relative to FRONTEND_ROOT: two checkouts and two stores
+give the same bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import inspect
+import io
+import json
+import linecache
+import os
+import sys
+import time
+import traceback
+import types
+from collections.abc import Sequence
+from typing import Any
+
+TRACEBACK_LIMIT = 12_000
+
+
+class Refusal(Exception):
+    """An answer that is not an accident: status, then a sentence.
+
+    `lasting` is false where the answer hangs on more than the request: on the file system, or on
+    what else is installed for a kernel's module to import.
+    """
+
+    def __init__(
+        self, status: str, message: str, error_type: str | None = None, *, lasting: bool = True
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.error_type = error_type
+        self.lasting = lasting
+
+
+# --- cuda.tile under canonical file names -----------------------------------------------------
+
+
+def renamed(code: types.CodeType, filename: str) -> types.CodeType:
+    """The same code object, and those nested in it, with another file name."""
+    constants = tuple(renamed(c, filename) if isinstance(c, types.CodeType) else c for c in code.co_consts)
+    return code.replace(co_filename=filename, co_consts=constants)
+
+
+class CanonicalLoader(importlib.machinery.SourceFileLoader):
+    """Loads a module as ever, but its functions name their file relative to the frontend's root."""
+
+    root = ""
+
+    def get_code(self, fullname: str) -> types.CodeType | None:
+        code = super().get_code(fullname)
+        return renamed(code, os.path.relpath(self.path, self.root)) if code is not None else None
+
+
+class CanonicalFinder(importlib.abc.MetaPathFinder):
+    """Finds cuda.* in the frontend's root, ahead of whatever else is installed."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.loader = type("Loader", (CanonicalLoader,), {"root": root})
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if not fullname.startswith("cuda."):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is None or not (spec.origin or "").startswith(self.root + os.sep):
+            return spec
+        if type(spec.loader) is importlib.machinery.SourceFileLoader:
+            spec.loader = self.loader(spec.loader.name, spec.loader.path)
+        return spec
+
+
+# --- kernels ----------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=128)
+def load_module(path: str, canonical: str, sha256: str) -> tuple[types.ModuleType, list[str]]:
+    """The kernel's module and its source lines, compiled under the canonical name."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        why = f"cannot read {canonical}: {error.strerror}"
+        raise Refusal("error", why, type(error).__name__, lasting=False) from error
+    if hashlib.sha256(data).hexdigest() != sha256:
+        why = f"{canonical} changed on disk while the run was going on; run again"
+        raise Refusal("error", why, lasting=False)
+    text = importlib.util.decode_source(data)
+    lines = text.splitlines(keepends=True)
+    register_lines(canonical, lines)
+    name = f"tile_kernel_{sha256}"
+    module = types.ModuleType(name)
+    module.__file__ = canonical
+    sys.modules[name] = module
+    exec(compile(text, canonical, "exec", dont_inherit=True), module.__dict__)
+    return module, lines
+
+
+def register_lines(canonical: str, lines: list[str]) -> None:
+    """cuda.tile reads a kernel's text through linecache; modification time None keeps the entry."""
+    linecache.cache[canonical] = (sum(map(len, lines)), None, lines, canonical)
+
+
+def find_kernel(source: dict[str, str], kernel_type: type) -> Any:
+    try:
+        module, lines = load_module(source["path"], source["canonical"], source["sha256"])
+    except Refusal:
+        raise
+    except Exception as error:
+        raise Refusal("error", exception_text(error), type(error).__name__, lasting=False) from error
+    register_lines(source["canonical"], lines)
+    found: Any = module
+    for part in source["function"].split("."):
+        if not hasattr(found, part):
+            have = sorted(n for n, v in vars(module).items() if isinstance(v, kernel_type))
+            listed = f"; its kernels are {', '.join(have)}" if have else "; it has no kernels"
+            raise Refusal("error", f"{source['canonical']} has no {source['function']!r}{listed}")
+        found = getattr(found, part)
+    if not isinstance(found, kernel_type):
+        raise Refusal(
+            "error",
+            f"{source['function']!r} in {source['canonical']} is not a kernel but {type(found).__name__!r}; "
+            "decorate it with @ct.kernel",
+        )
+    return found
+
+
+def with_hints(kernel: Any, hints: dict[str, Any]) -> Any:
+    """Hints of the request over those in the file; None leaves occupancy and num_ctas as written."""
+    wanted = {name: hints[name] for name in ("occupancy", "num_ctas") if hints[name] is not None}
+    wanted["opt_level"] = hints["opt_level"]
+    options = kernel._compiler_options
+    changed = {name: value for name, value in wanted.items() if getattr(options, name) != value}
+    try:
+        return kernel.replace_hints(**changed) if changed else kernel
+    except ValueError as error:
+        raise Refusal("error", str(error), "ValueError") from error
+
+
+# --- signatures -------------------------------------------------------------------------------
+
+
+class SignatureBuilder:
+    """Builds cuda.tile's KernelSignature from the lab's parameters, as far as this version can."""
+
+    def __init__(self, version: str) -> None:
+        self.version = version
+        self.ct = importlib.import_module("cuda.tile")
+        self.api = importlib.import_module("cuda.tile.compilation")
+
+    def build(self, parameters: list[dict[str, Any]], calling_convention: str) -> Any:
+        make = getattr(self.api.CallingConvention, calling_convention, None)
+        if make is None:
+            raise Refusal(
+                "unsupported", f"cuda-tile {self.version} has no calling convention {calling_convention!r}"
+            )
+        try:
+            return self.api.KernelSignature([self.constraint(p) for p in parameters], make())
+        except (TypeError, ValueError) as error:
+            raise Refusal("error", f"invalid signature: {error}", type(error).__name__) from error
+
+    def constraint(self, parameter: dict[str, Any]) -> Any:
+        return getattr(self, "_" + parameter["type"])(parameter)
+
+    def _Array(self, parameter: dict[str, Any]) -> Any:
+        given = {
+            "index_dtype": self.dtype(parameter["index_dtype"], parameter),
+            "stride_lower_bound_incl": 0,
+            "alias_groups": parameter["alias_groups"],
+            "may_alias_internally": parameter["may_alias_internally"],
+            "stride_constant": parameter["stride_constant"],
+            "stride_divisible_by": parameter["stride_divisible_by"],
+            "shape_divisible_by": parameter["shape_divisible_by"],
+            "base_addr_divisible_by": parameter["base_divisible_by"],
+        }
+        if any(size is not None for size in parameter["shape_constant"]):
+            if "shape_constant" not in inspect.signature(self.api.ArrayConstraint.__init__).parameters:
+                raise Refusal(
+                    "unsupported",
+                    f"cuda-tile {self.version} knows no constant array shapes "
+                    f"(parameter {parameter['name']!r})",
+                )
+            given["shape_constant"] = parameter["shape_constant"]
+        rank = len(parameter["stride_constant"])
+        return self.api.ArrayConstraint(self.dtype(parameter["dtype"], parameter), rank, **given)
+
+    def _ScalarParameter(self, parameter: dict[str, Any]) -> Any:
+        return self.api.ScalarConstraint(self.dtype(parameter["dtype"], parameter))
+
+    def _Constant(self, parameter: dict[str, Any]) -> Any:
+        return self.api.ConstantConstraint(parameter["value"])
+
+    def _ArrayList(self, parameter: dict[str, Any]) -> Any:
+        return self.api.ListConstraint(
+            self.constraint(parameter["element"]),
+            alias_groups=parameter["alias_groups"],
+            elements_may_alias=parameter["elements_may_alias"],
+        )
+
+    def _TupleParameter(self, parameter: dict[str, Any]) -> Any:
+        if not hasattr(self.api, "TupleConstraint"):
+            raise Refusal(
+                "unsupported",
+                f"cuda-tile {self.version} knows no tuple parameters (parameter {parameter['name']!r})",
+            )
+        return self.api.TupleConstraint([self.constraint(item) for item in parameter["items"]])
+
+    def dtype(self, name: str, parameter: dict[str, Any]) -> Any:
+        found = getattr(self.ct, "bool_" if name == "bool" else name, None)
+        if found is None:
+            raise Refusal(
+                "unsupported",
+                f"cuda-tile {self.version} has no dtype {name!r} (parameter {parameter['name']!r})",
+            )
+        return found
+
+
+# --- one request ------------------------------------------------------------------------------
+
+
+class Tracer:
+    def __init__(self) -> None:
+        self.ct = importlib.import_module("cuda.tile")
+        self.api = importlib.import_module("cuda.tile.compilation")
+        self.errors = importlib.import_module("cuda.tile._exception")
+        compiler = importlib.import_module("cuda.tile._compile")
+        self.version = self.ct.__version__
+        self.bytecode_versions = [v.as_string() for v in compiler._SUPPORTED_VERSIONS]
+        self.signatures = SignatureBuilder(self.version)
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """{"status": "ok", "bytecode", "symbol"}, or a status with error_type, message, traceback.
+
+        "lasting": false tells not to remember the answer.
+        """
+        try:
+            return self.trace(request["spec"], request["arch"], request["bytecode_version"])
+        except Refusal as refusal:
+            cause = traceback.format_exc() if refusal.__cause__ is not None else ""
+            answer = failure(refusal.status, refusal.error_type, str(refusal), cause)
+            return {**answer, "lasting": refusal.lasting}
+        except Exception as error:
+            status, message = self.classify(error, request["arch"])
+            return failure(status, type(error).__name__, message, traceback.format_exc())
+
+    def trace(self, spec: dict[str, Any], arch: str, bytecode_version: str) -> dict[str, Any]:
+        if bytecode_version not in self.bytecode_versions:
+            raise Refusal(
+                "unsupported",
+                f"cuda-tile {self.version} cannot write bytecode {bytecode_version}, "
+                f"only {', '.join(self.bytecode_versions)}",
+            )
+        kernel = with_hints(find_kernel(spec["source"], self.ct.kernel), spec["hints"])
+        function = kernel._annotated_function.pyfunc
+        self.check_parameters(function, spec)
+        signature = self.signatures.build(spec["parameters"], spec["calling_convention"])
+        signature = signature.with_mangled_symbol(function.__name__)
+        buffer = io.BytesIO()
+        self.api.export_kernel(
+            kernel,
+            [signature],
+            buffer,
+            gpu_code=arch,
+            output_format="tileir_bytecode",
+            bytecode_version=bytecode_version,
+        )
+        return {
+            "status": "ok",
+            "bytecode": base64.b64encode(buffer.getvalue()).decode("ascii"),
+            "symbol": signature.symbol,
+        }
+
+    def check_parameters(self, function: types.FunctionType, spec: dict[str, Any]) -> None:
+        names = list(inspect.signature(function).parameters)
+        given = [parameter["name"] for parameter in spec["parameters"]]
+        if len(names) != len(given):
+            raise Refusal(
+                "error",
+                f"kernel {spec['source']['function']!r} takes {len(names)} parameters ({', '.join(names)}), "
+                f"but the signature describes {len(given)} ({', '.join(given)})",
+            )
+
+    def classify(self, error: Exception, arch: str) -> tuple[str, str]:
+        """Status and text: the user's error, the version's refusal, or the frontend's own fault."""
+        text = exception_text(error)
+        if isinstance(error, self.errors.TileUnsupportedFeatureError):
+            return "unsupported", text
+        if isinstance(error, self.errors.TileInternalError):
+            return "internal", text
+        if isinstance(error, self.errors.TileError):
+            return "error", text
+        if isinstance(error, (ValueError, KeyError)) and repr(arch.removeprefix("sm_")) in str(error):
+            return "unsupported", f"cuda-tile {self.version} cannot take the architecture {arch!r}: {text}"
+        if isinstance(error, TypeError) and str(error).startswith("Invalid "):
+            return "error", text  # how cuda.tile words a signature that does not fit the kernel
+        return "internal", text
+
+
+def exception_text(error: Exception) -> str:
+    """Message of an exception; a bare KeyError('c.0') would say little."""
+    text = str(error).strip()
+    if isinstance(error, SyntaxError):
+        return "".join(traceback.format_exception_only(error)).strip()
+    if hasattr(error, "loc"):  # cuda.tile's own: its text says it all
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def failure(status: str, error_type: str | None, message: str, trace: str) -> dict[str, Any]:
+    if len(trace) > TRACEBACK_LIMIT:
+        trace = trace[: TRACEBACK_LIMIT // 2] + "\n...\n" + trace[-TRACEBACK_LIMIT // 2 :]
+    return {"status": status, "error_type": error_type, "message": message, "traceback": trace}
+
+
+def main() -> None:
+    requests = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    root = os.path.realpath(sys.argv[1])
+    sys.path.insert(0, root)
+    sys.meta_path.insert(0, CanonicalFinder(root))
+
+    def say(value: dict[str, Any]) -> None:
+        answers.write(json.dumps(value).encode("ascii") + b"\n")
+
+    tracer = Tracer()
+    say({"version": tracer.version, "bytecode_versions": tracer.bytecode_versions})
+    for line in requests:
+        before = time.process_time()
+        answer = tracer.answer(json.loads(line))
+        say({**answer, "cpu_seconds": time.process_time() - before})
+
+
+if __name__ == "__main__":
+    main()
