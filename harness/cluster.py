@@ -1,0 +1,243 @@
+"""A thousand cells of one bug, read as one finding. Pure.
+
+Results with one signature become a `Finding`; remarks of one kind become an `AdviceGroup`. Both say
+which versions of the guilty component were seen to be affected and which good. Only versions that were
+tested are named, and a version is good only where the same case on the same architecture was judged
+good with it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from harness.model import CellResult, Record, Scalar, Verdict
+from harness.signature import normalise
+from harness.version_span import AFFECTED, GOOD, OTHER, RANKING, UNKNOWN, VersionSpan, version_key
+
+
+@dataclass(frozen=True)
+class Finding(Record):
+    """All cells that show one fault. `example` is the id of the simplest of them."""
+
+    signature: str
+    verdict: Verdict
+    component: str | None
+    summary: str
+    cells: tuple[str, ...]
+    kernels: tuple[str, ...]
+    archs: tuple[str, ...]
+    settings: str
+    versions: VersionSpan
+    example: str
+
+    @property
+    def first_affected(self) -> str | None:
+        return self.versions.first_affected
+
+    @property
+    def last_affected(self) -> str | None:
+        return self.versions.last_affected
+
+    @property
+    def good_from(self) -> str | None:
+        return self.versions.good_from
+
+
+@dataclass(frozen=True)
+class AdviceGroup(Record):
+    """All cells that carry one remark. `texts` are its wordings, most frequent first."""
+
+    kind: str
+    texts: tuple[str, ...]
+    cells: tuple[str, ...]
+    archs: tuple[str, ...]
+    settings: str
+    versions: VersionSpan
+    example: str
+
+
+def findings(results: Iterable[CellResult]) -> tuple[Finding, ...]:
+    """Group findings by signature, the one with most cells first."""
+    everything = list(results)
+    groups: dict[str, list[CellResult]] = defaultdict(list)
+    for result in everything:
+        if result.judgement.signature is not None and _is_reportable(result.verdict):
+            groups[result.judgement.signature].append(result)
+    found = [_finding(name, members, everything) for name, members in groups.items()]
+    return tuple(sorted(found, key=lambda finding: (-len(finding.cells), finding.signature)))
+
+
+def advice_groups(results: Iterable[CellResult]) -> tuple[AdviceGroup, ...]:
+    """Group remarks by kind and wording without its numbers."""
+    everything = list(results)
+    groups: dict[tuple[str, str], list[tuple[CellResult, str]]] = defaultdict(list)
+    for result in everything:
+        for remark in result.judgement.advice:
+            groups[_advice_key(remark.kind, remark.text)].append((result, remark.text))
+    found = [_advice_group(key, members, everything) for key, members in groups.items()]
+    return tuple(sorted(found, key=lambda group: (group.kind, -len(group.cells), group.texts)))
+
+
+def describe_settings(affected: Sequence[CellResult], everything: Sequence[CellResult]) -> str:
+    """The settings that tell affected cells from the rest, as "occupancy=16, allow_tma=false".
+
+    A setting is named where the affected values are fewer than all that were tested with the same
+    kernels and toolchains of the matrix; empty where nothing tells them apart.
+    """
+    kernels = {result.cell.case.kernel for result in affected}
+    peers = [result for result in everything if result.cell.case.kernel in kernels]
+    names = {name: None for result in affected for name in _axes(result)}
+    parts = []
+    for name in names:
+        hit = {_axes(result).get(name) for result in affected}
+        tested = {_axes(result).get(name) for result in peers}
+        if hit != tested:
+            values = sorted(hit, key=lambda value: (value is not None, str(type(value)), value))
+            parts.append(f"{name}={'/'.join(map(value_text, values))}")
+    return ", ".join(parts)
+
+
+def value_text(value: object) -> str:
+    """A setting's value as tables and sentences show it; as TOML spells it;
+    None is the compiler's choice."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "default" if value is None else str(value)
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """A problem shape, "16384×512"."""
+    return "×".join(map(str, shape))
+
+
+def arch_key(arch: str) -> tuple[int, str]:
+    """Sorts sm_90 before sm_100."""
+    digits = "".join(character for character in arch if character.isdigit())
+    return int(digits or 0), arch
+
+
+# --- inside -----------------------------------------------------------------------------------
+
+
+def _is_reportable(verdict: Verdict) -> bool:
+    """Findings, and broken toolchains: nobody's kernel is at fault, but someone has to know."""
+    return verdict.is_finding or verdict in (Verdict.TOOLCHAIN_BROKEN, Verdict.INFRA_ERROR)
+
+
+def _finding(name: str, members: list[CellResult], everything: list[CellResult]) -> Finding:
+    component = members[0].judgement.component
+    span = _span(members, everything, component, lambda result: result.judgement.signature == name)
+    example = _simplest(members, component)
+    return Finding(
+        signature=name,
+        verdict=example.verdict,
+        component=component,
+        summary=example.judgement.summary,
+        cells=tuple(result.cell.id for result in members),
+        kernels=tuple(sorted({result.cell.case.kernel for result in members})),
+        archs=_archs(members),
+        settings=describe_settings(members, everything),
+        versions=span,
+        example=example.cell.id,
+    )
+
+
+def _advice_key(kind: str, text: str) -> tuple[str, str]:
+    """Times and spill counts differ in every cell; what limits an occupancy is worth telling apart."""
+    return kind, normalise(text) if kind == "occupancy_missed" else ""
+
+
+def _advice_group(
+    key: tuple[str, str], members: list[tuple[CellResult, str]], everything: list[CellResult]
+) -> AdviceGroup:
+    kind, _ = key
+    affected = [result for result, _ in members]
+    wordings = [text for _, text in members]
+    distinct = sorted(set(wordings), key=lambda text: (-wordings.count(text), text))
+
+    def carries(result: CellResult) -> bool:
+        return any(_advice_key(remark.kind, remark.text) == key for remark in result.judgement.advice)
+
+    return AdviceGroup(
+        kind=kind,
+        texts=tuple(distinct),
+        cells=tuple(result.cell.id for result in affected),
+        archs=_archs(affected),
+        settings=describe_settings(affected, everything),
+        versions=_span(affected, everything, "tileiras", carries),
+        example=_simplest(affected, "tileiras").cell.id,
+    )
+
+
+def _span(
+    affected: list[CellResult],
+    everything: list[CellResult],
+    component: str | None,
+    is_affected: Callable[[CellResult], bool],
+) -> VersionSpan:
+    asked = {_question(result) for result in affected}
+    seen: dict[str, str] = {}
+    for result in everything:
+        version = _version(result, component)
+        if version is None or _question(result) not in asked:
+            continue
+        state = _state(result, is_affected)
+        seen[version] = min(seen.get(version, UNKNOWN), state, key=RANKING.index)
+    ordered = sorted(seen.items(), key=lambda pair: version_key(pair[0]))
+    return VersionSpan(_named(component), tuple(ordered))
+
+
+def _state(result: CellResult, is_affected: Callable[[CellResult], bool]) -> str:
+    if is_affected(result):
+        return AFFECTED
+    if result.verdict.is_good:
+        return GOOD
+    return OTHER if result.verdict.is_finding else UNKNOWN
+
+
+def _question(result: CellResult) -> tuple[str, str, str]:
+    """The case, architecture and device: what stays the same while versions change."""
+    device = result.cell.device
+    return result.cell.case.digest, result.cell.arch, device.name if device else ""
+
+
+def _named(component: str | None) -> str:
+    return component if component in ("cuda-tile", "tileiras", "nvvm", "ptxas") else "cuda-toolkit"
+
+
+def _version(result: CellResult, component: str | None) -> str | None:
+    toolchain = result.cell.toolchain
+    match _named(component):
+        case "cuda-tile":
+            return toolchain.cuda_tile
+        case "cuda-toolkit":
+            return toolchain.cuda_toolkit
+        case name:
+            override = {"tileiras": toolchain.tileiras, "nvvm": toolchain.nvvm, "ptxas": toolchain.ptxas}
+            return result.components.get(name) or override[name]
+
+
+def _archs(results: Iterable[CellResult]) -> tuple[str, ...]:
+    return tuple(sorted({result.cell.arch for result in results}, key=arch_key))
+
+
+def _axes(result: CellResult) -> dict[str, Scalar]:
+    case = result.cell.case
+    return {"shape": shape_text(case.shape), "dtype": case.dtype, **case.settings}
+
+
+def _simplest(results: Sequence[CellResult], component: str | None) -> CellResult:
+    """The cell to look at first: least data, no device, fewest settings, then the newest version."""
+    newest = sorted(results, key=lambda r: version_key(_version(r, component) or ""), reverse=True)
+    return min(
+        newest,
+        key=lambda r: (
+            prod(r.cell.case.shape),
+            r.cell.device is not None,
+            sum(value is not None for value in r.cell.case.settings.values()),
+            arch_key(r.cell.arch),
+        ),
+    )

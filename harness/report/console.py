@@ -1,0 +1,200 @@
+"""What a person sees at the end of a run: the table, what is wrong in plain sentences, and the counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from harness.cluster import AdviceGroup, Finding, advice_groups, findings
+from harness.model import CellResult, Verdict
+from harness.report.progress import Progress
+from harness.report.table import Grid, grids
+from harness.report.words import ADVICE_MARK, LOOKS, UNDECIDED_MARK, cell_text, count_text, plain
+
+__all__ = ["Progress", "render_summary"]
+
+_CELL_PADDING = 3
+
+
+def render_summary(
+    results: Sequence[CellResult],
+    out_paths: Iterable[Path],
+    console: Console,
+    *,
+    seconds: float | None = None,
+    quiet: bool = False,
+) -> None:
+    """Print a run: `out_paths` are the files written, `seconds` its wall time.
+
+    `quiet` leaves the tables and the advice out.
+    """
+    if not quiet:
+        for grid in grids(results):
+            _print_grid(grid, console)
+    found = findings(results)
+    for number, finding in enumerate(found, 1):
+        _print_finding(number, finding, console)
+    remarks = advice_groups(results)
+    if remarks and not quiet:
+        _print_advice(remarks, console)
+    _print_totals(results, list(out_paths), console, seconds)
+
+
+# --- tables -----------------------------------------------------------------------------------
+
+
+def _print_grid(grid: Grid, console: Console) -> None:
+    """One table if it fits the terminal, else one an architecture."""
+    ascii_only = _is_ascii(console)
+    parts = [grid] if _width(grid, ascii_only) <= console.width else [grid.only(arch) for arch in grid.archs]
+    console.print()
+    console.print(Text(plain(grid.heading, ascii_only), style="bold"))
+    for part in parts:
+        _print_table(part, console, ascii_only)
+    marks = _legend(grid)
+    if marks:
+        console.print(Text(plain(marks, ascii_only), style="dim"))
+
+
+def _print_table(grid: Grid, console: Console, ascii_only: bool) -> None:
+    table = Table(
+        box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        header_style="bold",
+    )
+    for axis in grid.axes:
+        table.add_column(axis, no_wrap=True, style="bold", vertical="bottom")
+    for backend, arch in grid.columns:
+        table.add_column(_header(backend, arch), no_wrap=True)
+    for row in grid.rows:
+        cells = [_cell(grid.cells.get((row, *column)), ascii_only) for column in grid.columns]
+        table.add_row(*(Text(plain(value, ascii_only)) for value in row), *cells)
+    console.print()
+    console.print(table)
+
+
+def _header(backend: str, arch: str) -> Text:
+    return Text("\n".join([*backend.split(" +"), arch]))
+
+
+def _cell(result: CellResult | None, ascii_only: bool) -> Text:
+    if result is None:
+        return Text("")
+    style = LOOKS[result.verdict].style
+    if result.verdict.is_good and result.judgement.advice:
+        style = "yellow"
+    return Text(cell_text(result, ascii_only), style=style)
+
+
+def _width(grid: Grid, ascii_only: bool) -> int:
+    """Characters the grid needs on one line."""
+    widths = [max(len(axis), *(len(row[at]) for row in grid.rows)) for at, axis in enumerate(grid.axes)]
+    for backend, arch in grid.columns:
+        texts = [cell_text(r, ascii_only) for (_, b, a), r in grid.cells.items() if (b, a) == (backend, arch)]
+        widths.append(max(map(len, [*texts, *_header(backend, arch).plain.split("\n")])))
+    return sum(widths) + _CELL_PADDING * len(widths)
+
+
+def _legend(grid: Grid) -> str:
+    shown = list(grid.cells.values())
+    parts = ["numbers: registers a thread"] if any(result.inspection for result in shown) else []
+    if any(result.judgement.advice for result in shown):
+        parts.append(f"{ADVICE_MARK} advice below")
+    if any(cell_text(result).removesuffix(f" {ADVICE_MARK}").endswith(UNDECIDED_MARK) for result in shown):
+        parts.append(f"{UNDECIDED_MARK} register pool undecided")
+    return " · ".join(parts)
+
+
+# --- sentences --------------------------------------------------------------------------------
+
+
+def _print_finding(number: int, finding: Finding, console: Console) -> None:
+    ascii_only = _is_ascii(console)
+    look = LOOKS[finding.verdict]
+    symbol = look.ascii if ascii_only else look.symbol
+    console.print()
+    title = Text(f"{symbol} {number}. ", style=look.style)
+    title.append(f"{count_text(len(finding.cells), 'cell')} {look.phrase}", style=look.style)
+    title.append(f"  {finding.verdict}", style="dim")
+    console.print(title)
+    lines = {
+        "what": finding.summary,
+        "where": _where(finding.kernels, finding.settings, finding.archs),
+        "versions": finding.versions.sentence,
+        "blame": finding.component or "not known",
+        "more": f"python -m harness explain {finding.example}",
+    }
+    _print_pairs(lines, console, ascii_only)
+
+
+def _print_advice(groups: Iterable[AdviceGroup], console: Console) -> None:
+    ascii_only = _is_ascii(console)
+    console.print()
+    console.print(Text(f"{ADVICE_MARK} Advice (fails nothing)", style="bold yellow"))
+    for group in groups:
+        others = len(group.texts) - 1
+        text = group.texts[0] + (f" (and {count_text(others, 'variant')})" if others else "")
+        lines = {
+            group.kind: f"{text}; {count_text(len(group.cells), 'cell')}",
+            "where": _where((), group.settings, group.archs),
+            "versions": group.versions.sentence,
+            "more": f"python -m harness explain {group.example}",
+        }
+        _print_pairs(lines, console, ascii_only)
+
+
+def _where(kernels: Sequence[str], settings: str, archs: Sequence[str]) -> str:
+    return " · ".join(filter(None, [", ".join(kernels), settings, ", ".join(archs)]))
+
+
+def _print_pairs(lines: Mapping[str, str], console: Console, ascii_only: bool) -> None:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True, style="dim", min_width=8)
+    table.add_column(overflow="fold")
+    for name, text in lines.items():
+        table.add_row(name, Text(plain(text, ascii_only)))
+    console.print(Padding(table, (0, 0, 0, 2)))
+
+
+def _print_totals(
+    results: Sequence[CellResult],
+    out_paths: Sequence[Path],
+    console: Console,
+    seconds: float | None,
+) -> None:
+    ascii_only = _is_ascii(console)
+    counts = Counter(result.verdict for result in results)
+    console.print()
+    reasons = Counter(
+        (result.verdict, str(result.judgement.evidence.get("reason", result.judgement.summary)))
+        for result in results
+        if result.verdict in (Verdict.SKIPPED, Verdict.NOT_RUN, Verdict.TAINTED)
+    )
+    for (kind, reason), count in reasons.items():
+        line = f"{count_text(count, 'cell')} {LOOKS[kind].phrase}: {reason}"
+        console.print(Text(plain(line, ascii_only), style=LOOKS[kind].style))
+    totals = Text(count_text(len(results), "cell"), style="bold")
+    for verdict in Verdict:
+        if counts[verdict]:
+            totals.append(" · ", style="dim")
+            totals.append(f"{counts[verdict]} {verdict}", style=LOOKS[verdict].style)
+    if seconds is not None:
+        totals.append(f" · {seconds:.1f} s", style="dim")
+    if ascii_only:
+        totals = Text(plain(totals.plain, True))
+    console.print(totals)
+    if out_paths:
+        files = plain(" · ".join(map(str, out_paths)), ascii_only)
+        console.print(Text(files, style="dim"), soft_wrap=True)
+
+
+def _is_ascii(console: Console) -> bool:
+    return not console.encoding.lower().startswith("utf")

@@ -1,0 +1,114 @@
+"""`results.jsonl`: one flat JSON object per cell, for scripts.
+
+The fields are an interface: they are only ever added to.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from harness.model import CellResult
+from harness.report.files import write_atomically
+
+FILE_NAME = "results.jsonl"
+
+
+class ResultsError(Exception):
+    """A results file cannot be read; the text names file, line and remedy."""
+
+
+def row(result: CellResult) -> dict[str, Any]:
+    """A result as a plain object. Registers and stack are per thread, shared memory per CTA."""
+    cell, judgement = result.cell, result.judgement
+    toolchain, case, inspection = cell.toolchain, cell.case, result.inspection
+    pinned = {"tileiras": toolchain.tileiras, "nvvm": toolchain.nvvm, "ptxas": toolchain.ptxas}
+    return {
+        "id": cell.id,
+        "kernel": case.kernel,
+        "shape": list(case.shape),
+        "dtype": case.dtype,
+        "hints": case.settings,
+        "layout": case.layout,
+        "values": case.values,
+        "seed": case.seed,
+        "toolchain": toolchain.name,
+        "cuda_tile": toolchain.cuda_tile,
+        "cuda_toolkit": toolchain.cuda_toolkit,
+        "components": {name: result.components.get(name) or version for name, version in pinned.items()},
+        "arch": cell.arch,
+        "device": cell.device.name if cell.device else None,
+        "verdict": str(judgement.verdict),
+        "signature": judgement.signature,
+        "component": judgement.component,
+        "summary": judgement.summary,
+        "advice": [remark.to_json() for remark in judgement.advice],
+        "resources": None
+        if inspection is None
+        else {
+            "registers": inspection.registers,
+            "threads": inspection.threads,
+            "stack_bytes": inspection.stack_bytes,
+            "shared_bytes": inspection.shared_bytes,
+            "dynamic_shared_bytes": inspection.dynamic_shared_bytes,
+            "ctas_per_sm": inspection.ctas_per_sm,
+            "limited_by": inspection.limited_by,
+            "tma": inspection.tma,
+            "spill_instructions": inspection.spill_instructions,
+        },
+        "seconds": seconds(result),
+        "bytecode_sha256": result.trace.bytecode_sha256 if result.trace else None,
+        "bytecode_version": result.trace.bytecode_version if result.trace else None,
+        "cubin_sha256": result.compile.cubin_sha256 if result.compile else None,
+        "evidence": judgement.evidence,
+        "observation": result.observation,
+    }
+
+
+def seconds(result: CellResult) -> dict[str, float]:
+    """Seconds by stage; a cached trace or compile keeps the time that the real one took."""
+    known: dict[str, float] = {}
+    if result.trace is not None:
+        known["trace"] = result.trace.wall_seconds
+    if result.compile is not None:
+        known["compile"] = result.compile.wall_seconds
+        known["compile_cpu"] = result.compile.cpu_seconds
+    return {**known, **result.seconds}
+
+
+def _finite(value: Any) -> Any:
+    """NaN and infinities as text, since JSON has none and a reader may be strict."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def write_results(results: Iterable[CellResult], path: Path) -> None:
+    """Write all rows or none: a reader never sees half a file."""
+    lines = (json.dumps(_finite(row(result)), allow_nan=False) for result in results)
+    write_atomically(path, "".join(f"{line}\n" for line in lines))
+
+
+def read_results(path: Path) -> list[dict[str, Any]]:
+    """The rows of a results file. Raises ResultsError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ResultsError(f"{path} cannot be read ({error}): name a file that a run wrote.") from error
+    rows = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            item = json.loads(line)
+        except ValueError as error:
+            raise ResultsError(f"{path}, line {number}: not JSON ({error}); run the matrix again.") from error
+        if not isinstance(item, dict) or "id" not in item or "verdict" not in item:
+            raise ResultsError(f"{path}, line {number}: not a result of a cell; run the matrix again.")
+        rows.append(item)
+    return rows

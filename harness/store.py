@@ -1,0 +1,326 @@
+"""What runs planned and what they found, in one SQLite file.
+
+A result is committed the moment its cell is judged, so `kill -9` loses only cells that had no
+result. The plan is written first: planned cells without a result can always be told, and
+`close_run` turns them into `not_run`. Several processes may write to the same file, each to its own
+run. Every failure of the disk or the file becomes one sentence, `StoreError`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from harness.model import Cell, CellResult, Record, Verdict
+
+FILE_NAME = "harness.sqlite"
+SCHEMA_VERSION = 1
+_BUSY_SECONDS = 30.0
+
+_SCHEMA = """
+CREATE TABLE run (
+    id TEXT PRIMARY KEY, matrix_digest TEXT NOT NULL, started REAL NOT NULL, finished REAL,
+    argv TEXT NOT NULL, versions TEXT NOT NULL, host TEXT NOT NULL
+);
+CREATE TABLE planned (
+    run_id TEXT NOT NULL REFERENCES run (id), position INTEGER NOT NULL, cell_id TEXT NOT NULL,
+    cell TEXT NOT NULL, PRIMARY KEY (run_id, cell_id)
+);
+CREATE TABLE result (
+    run_id TEXT NOT NULL REFERENCES run (id), cell_id TEXT NOT NULL, verdict TEXT NOT NULL,
+    signature TEXT, recorded REAL NOT NULL, result TEXT NOT NULL, PRIMARY KEY (run_id, cell_id)
+);
+CREATE INDEX result_signature ON result (signature);
+"""
+
+# Verdicts worth keeping when an interrupted run is taken up again: the others may turn out better.
+_INCONCLUSIVE = frozenset(
+    {Verdict.NOT_RUN, Verdict.TAINTED, Verdict.SKIPPED, Verdict.INFRA_ERROR, Verdict.TOOLCHAIN_BROKEN}
+)
+_SECRET = re.compile(r"token|secret|passw|credential|api[-_]?key|auth", re.IGNORECASE)
+_URL_USER = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+class StoreError(Exception):
+    """The result store cannot be read or written; the text says which file, why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Run(Record):
+    """One invocation. Times are seconds since the epoch; `finished` is None while it runs or if it died."""
+
+    id: str
+    matrix_digest: str
+    started: float
+    finished: float | None
+    argv: tuple[str, ...]
+    versions: dict[str, str]
+    host: dict[str, str]
+
+
+class Store:
+    """An open result store. Safe to share between threads; use as a context manager."""
+
+    def __init__(
+        self, path: Path, connection: sqlite3.Connection, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.path = path
+        self._connection = connection
+        self._clock = clock
+        self._lock = threading.RLock()
+
+    @classmethod
+    def open(cls, out: Path, clock: Callable[[], float] = time.time) -> Self:
+        """Open the store of a result directory, making both if need be. Raises StoreError."""
+        path = out / FILE_NAME
+        with _explained(path):
+            out.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(
+                path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            try:
+                _use_log(connection)
+                connection.execute("PRAGMA synchronous = NORMAL")
+                _prepare(path, connection)
+            except BaseException:
+                connection.close()
+                raise
+        return cls(path, connection, clock)
+
+    def close(self) -> None:
+        """Fold the log into the file and close it."""
+        with self._lock:
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def start_run(
+        self,
+        matrix_digest: str,
+        cells: Iterable[Cell],
+        *,
+        argv: Sequence[str] = (),
+        versions: dict[str, str] | None = None,
+        host: dict[str, str] | None = None,
+    ) -> str:
+        """Write down what is planned, before anything is done; returns the run's id."""
+        run_id = uuid.uuid4().hex[:12]
+        with self._writing() as connection:
+            connection.execute(
+                "INSERT INTO run VALUES (?, ?, ?, NULL, ?, ?, ?)",
+                (
+                    run_id,
+                    matrix_digest,
+                    self._clock(),
+                    json.dumps(scrub(argv)),
+                    json.dumps(versions or {}),
+                    json.dumps(host or {}),
+                ),
+            )
+            connection.executemany(
+                "INSERT OR IGNORE INTO planned VALUES (?, ?, ?, ?)",
+                ((run_id, at, cell.id, json.dumps(cell.to_json())) for at, cell in enumerate(cells)),
+            )
+        return run_id
+
+    def record(self, run_id: str, result: CellResult) -> None:
+        """Keep one judged cell; a second result for the same cell replaces the first."""
+        row = (
+            run_id,
+            result.cell.id,
+            str(result.verdict),
+            result.judgement.signature,
+            self._clock(),
+            json.dumps(result.to_json()),
+        )
+        with self._writing() as connection:
+            connection.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?)", row)
+
+    def finish_run(self, run_id: str) -> None:
+        """Mark the run as complete, so that no later one takes it up again."""
+        with self._writing() as connection:
+            connection.execute("UPDATE run SET finished = ? WHERE id = ?", (self._clock(), run_id))
+
+    def close_run(self, run_id: str, unreached: Callable[[Cell], CellResult]) -> list[CellResult]:
+        """Give every planned cell without a result the one `unreached` makes; returns those."""
+        missing = [unreached(cell) for cell in self.missing_cells(run_id)]
+        for result in missing:
+            self.record(run_id, result)
+        return missing
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def runs(self, matrix_digest: str | None = None) -> list[Run]:
+        """All runs, or those of one matrix, newest first."""
+        rows = self._read(
+            "SELECT id, matrix_digest, started, finished, argv, versions, host FROM run "
+            "WHERE ?1 IS NULL OR matrix_digest = ?1 ORDER BY started DESC, rowid DESC",
+            (matrix_digest,),
+        )
+        return [
+            Run(id_, matrix, begun, ended, tuple(json.loads(argv)), json.loads(versions), json.loads(host))
+            for id_, matrix, begun, ended, argv, versions, host in rows
+        ]
+
+    def planned_cells(self, run_id: str) -> list[Cell]:
+        """What the run set out to do, in its order."""
+        rows = self._read("SELECT cell FROM planned WHERE run_id = ? ORDER BY position", (run_id,))
+        return [Cell.from_json(json.loads(cell)) for (cell,) in rows]
+
+    def missing_cells(self, run_id: str) -> list[Cell]:
+        """Planned cells that have no result."""
+        rows = self._read(
+            "SELECT cell FROM planned WHERE run_id = ?1 AND cell_id NOT IN "
+            "(SELECT cell_id FROM result WHERE run_id = ?1) ORDER BY position",
+            (run_id,),
+        )
+        return [Cell.from_json(json.loads(cell)) for (cell,) in rows]
+
+    def results(self, run_id: str) -> list[CellResult]:
+        """The run's results in the order of its plan."""
+        rows = self._read(
+            "SELECT result.result FROM result LEFT JOIN planned USING (run_id, cell_id) "
+            "WHERE run_id = ? ORDER BY planned.position, result.recorded",
+            (run_id,),
+        )
+        return [CellResult.from_json(json.loads(result)) for (result,) in rows]
+
+    def finished_cells(
+        self, matrix_digest: str, versions: dict[str, str] | None = None
+    ) -> dict[str, CellResult]:
+        """What an interrupted run of this matrix already knows, by cell id, for the next to start from.
+
+        Empty if the newest run with these versions came to its end. Only conclusive verdicts count.
+        """
+        known: dict[str, CellResult] = {}
+        for run in self.runs(matrix_digest):
+            if versions is not None and run.versions != versions:
+                continue
+            if run.finished is not None:
+                break
+            for result in self.results(run.id):
+                if result.verdict not in _INCONCLUSIVE:
+                    known.setdefault(result.cell.id, result)
+        return known
+
+    def find(self, prefix: str) -> CellResult | None:
+        """The newest result of the cell whose id starts so; None if there is none."""
+        rows = self._read(
+            "SELECT result FROM result WHERE substr(cell_id, 1, ?) = ? ORDER BY recorded DESC LIMIT 1",
+            (len(prefix), prefix),
+        )
+        return CellResult.from_json(json.loads(rows[0][0])) if rows else None
+
+    # --- the file -----------------------------------------------------------------------------
+
+    def _read(self, query: str, arguments: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        with self._lock, _explained(self.path):
+            return self._connection.execute(query, arguments).fetchall()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, _explained(self.path), _transaction(self._connection):
+            yield self._connection
+
+
+def scrub(argv: Sequence[str]) -> list[str]:
+    """A command line fit to be kept: secrets masked, the home directory as ~."""
+    home = str(Path.home())
+    cleaned: list[str] = []
+    masked = False
+    for word in argv:
+        name, equals, _ = word.partition("=")
+        secret = bool(_SECRET.search(name))
+        if masked:
+            cleaned.append("***")
+        elif secret and equals:
+            cleaned.append(f"{name}=***")
+        else:
+            shown = _URL_USER.sub("***@", word)
+            cleaned.append(shown.replace(home, "~") if len(home) > 1 else shown)
+        masked = not masked and not equals and secret and word.startswith("-")
+    return cleaned
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    """Write-ahead logging. SQLite does not wait for a process that is switching it on, so we do."""
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+def _prepare(path: Path, connection: sqlite3.Connection) -> None:
+    """Lay the tables, or refuse a file whose schema is not ours."""
+    with _transaction(connection):
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            for statement in filter(str.strip, _SCHEMA.split(";")):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        elif version > SCHEMA_VERSION:
+            raise StoreError(
+                f"The result store {path} was written by a newer harness (schema {version}, this one knows "
+                f"{SCHEMA_VERSION}): upgrade the harness or choose another directory with --out."
+            )
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """One immediate transaction: all of it or nothing is kept."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn what SQLite and the file system raise into one sentence that names file and remedy."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise StoreError(f"The result store {path} {_reason(error)}.") from error
+
+
+def _reason(error: sqlite3.Error | OSError) -> str:
+    said = str(error)
+    elsewhere = "choose another directory with --out"
+    if "full" in said or "No space left" in said:
+        return f"cannot be written because the disk is full: free some space or {elsewhere}"
+    if "readonly" in said or isinstance(error, PermissionError):
+        return f"cannot be written for lack of permission: allow it or {elsewhere}"
+    if "unable to open" in said or isinstance(error, FileExistsError | NotADirectoryError):
+        return f"cannot be opened: {elsewhere}"
+    if "not a database" in said or "malformed" in said:
+        return f"is damaged ({said}): move it away or {elsewhere}"
+    if "locked" in said:
+        return f"stayed locked by another process for {_BUSY_SECONDS:.0f} s: wait for it or {elsewhere}"
+    return f"failed ({said}): {elsewhere}"
