@@ -299,8 +299,8 @@ class Device(Record):
     name: str
     gpu: str
     arch: str
-    driver_min: str | None = None
-    driver_max: str | None = None
+    driver: str = ""
+    """A version range such as ">=580,<600"; empty for any."""
 
 
 @dataclass(frozen=True)

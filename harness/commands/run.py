@@ -135,7 +135,7 @@ def _cores() -> int:
 def _no_device(cell: Cell) -> str:
     """Why a cell with a device cannot run on this machine."""
     assert cell.device is not None
-    driver = f", driver at least {cell.device.driver_min}" if cell.device.driver_min else ""
+    driver = f" with driver {cell.device.driver}" if cell.device.driver else ""
     return f"no NVIDIA driver on this machine; device {cell.device.name} needs {cell.device.gpu}{driver}"
 
 

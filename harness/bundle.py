@@ -1,0 +1,92 @@
+"""A bundle: everything a GPU host needs, in one file, so that it needs no compiler and no network.
+
+A zip archive: `manifest.json` (schema version, matrix digest, timeouts, the device cells with what is
+statically known of each) and `cubins/<sha256>`. Kernels travel by name: their host side is part of
+this package, and the case says the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness import __version__
+from harness.matrix.value import Timeouts
+from harness.model import CellResult, Record
+
+SCHEMA_VERSION = 1
+_MANIFEST = "manifest.json"
+
+
+class BundleError(ValueError):
+    """The bundle cannot be used; the text is one sentence that says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Bundle(Record):
+    """An opened bundle's manifest. `results` are the static results of every cell, device cells too."""
+
+    matrix_digest: str
+    timeouts: Timeouts
+    results: tuple[CellResult, ...]
+    harness: str = __version__
+    schema_version: int = SCHEMA_VERSION
+
+
+def write_bundle(path: Path, bundle: Bundle, cubins: Iterable[tuple[str, bytes]]) -> int:
+    """Write the bundle whole or not at all; `cubins` are (sha256, bytes). Returns its size in bytes."""
+    part = path.with_name(path.name + ".part")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+            archive.writestr(_MANIFEST, json.dumps(bundle.to_json(), separators=(",", ":")))
+            for sha256, cubin in cubins:
+                archive.writestr(f"cubins/{sha256}", cubin)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return path.stat().st_size
+
+
+def read_bundle(path: Path) -> Bundle:
+    """The manifest. Raises BundleError for what is no bundle, or one of another schema version."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            data: dict[str, Any] = json.loads(archive.read(_MANIFEST))
+    except FileNotFoundError:
+        raise BundleError(
+            f"{path}: no such file; make it with: python -m harness compile matrix.toml --bundle {path}"
+        ) from None
+    except (OSError, zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise BundleError(f"{path} is not a bundle of this harness ({error}); make it again") from None
+    found = data.get("schema_version")
+    if found != SCHEMA_VERSION:
+        raise BundleError(
+            f"{path} has bundle schema {found}, this harness ({__version__}) reads {SCHEMA_VERSION}; "
+            f"use harness {data.get('harness')} to execute it, or make it again"
+        )
+    return Bundle.from_json(data)
+
+
+def unpack_cubins(path: Path, target: Path) -> dict[str, Path]:
+    """Write the cubins below `target`, each checked against its name; returns path by SHA-256."""
+    target.mkdir(parents=True, exist_ok=True)
+    unpacked = {}
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            folder, _, sha256 = name.partition("/")
+            if folder != "cubins":
+                continue
+            cubin = archive.read(name)
+            if hashlib.sha256(cubin).hexdigest() != sha256:
+                raise BundleError(
+                    f"{path} is damaged: cubin {sha256[:12]} does not match its name; copy it again"
+                )
+            unpacked[sha256] = target / f"{sha256}.cubin"
+            unpacked[sha256].write_bytes(cubin)
+    return unpacked
