@@ -1,0 +1,232 @@
+"""Faults of [[case]] tables that no single value shows: kernels and their files, keys that do not go
+together, repetition.
+
+`case_keys` looks at the raw table, whatever else is wrong with it, so that one reading of the
+messages is enough.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.matrix import expand, schema
+from harness.matrix.check import items
+from harness.matrix.document import Document
+from harness.matrix.explain import example
+from harness.matrix.locate import TomlPath
+from harness.matrix.problems import Problem, listing, quote, suggestion
+from harness.matrix.rules import OneOrMany
+from harness.matrix.words import KNOBS
+from harness.model import Case
+
+MAX_CASES = 100_000
+"""Cases a file may list in all. Each becomes a value in memory, and a cell per toolchain and architecture."""
+
+MAX_KERNEL_BYTES = 1_000_000
+"""Largest kernel file looked into for the function's name."""
+
+
+def case_keys(
+    document: Document, index: int, table: Mapping[str, Any], known: Mapping[str, frozenset[str]]
+) -> Iterator[Problem]:
+    """Kernels that do not exist, and keys that do not fit the table's kernels."""
+    here: TomlPath = ("case", index)
+    named = [
+        (path, name) for path, name in items(table.get("kernel"), (*here, "kernel")) if isinstance(name, str)
+    ]
+    own = [name for _, name in named if expand.is_own(name)]
+    shipped = [name for _, name in named if name in known]
+    for path, name in named:
+        if expand.is_own(name):
+            yield from _own_file(document, path, name)
+        elif name not in known:
+            listed = f'the lab ships {listing(map(quote, known))}; your own is "path/to/file.py:name"'
+            yield document.problem(
+                path, f"unknown kernel {quote(name)}; {suggestion(name, tuple(known), listed)}"
+            )
+    if own and len(own) < len(named):
+        text = "mixes the lab's kernels with your own, which take other keys; give each a [[case]]"
+        yield document.problem((*here, "kernel"), text)
+    elif own:
+        yield from _own_keys(document, here, table)
+    elif shipped:
+        yield from _shipped_keys(document, here, table, {name: known[name] for name in shipped})
+
+
+def _own_keys(document: Document, here: TomlPath, table: Mapping[str, Any]) -> Iterator[Problem]:
+    if "parameters" not in table:
+        text = f"is missing; list your kernel's parameters in order, for example {example('parameters')}"
+        yield document.problem(here, text, 'key "parameters"')
+    for key in ("shape", "layout", "generate", *KNOBS):
+        if key in table:
+            what = 'write it as a constant in "parameters"' if key in KNOBS else 'describe it in "parameters"'
+            yield document.problem((*here, key), f"is only for the lab's own kernels; remove it, or {what}")
+    typed = [p for p in _tables_within(table.get("parameters")) if p.get("kind") in ("array", "scalar")]
+    from_case = any(p.get("dtype", "$dtype" if p["kind"] == "array" else "") == "$dtype" for p in typed)
+    if from_case and "dtype" not in table:
+        text = f'is missing, and a parameter has dtype "$dtype"; add it, for example {example("dtype")}'
+        yield document.problem(here, text, 'key "dtype"')
+    if not from_case and "dtype" in table and "parameters" in table:
+        text = 'no parameter takes it; remove it, or write dtype = "$dtype" in the parameters it is for'
+        yield document.problem((*here, "dtype"), text)
+
+
+def _tables_within(value: Any) -> Iterator[dict[str, Any]]:
+    """All parameter tables, those inside lists and tuples included."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _tables_within(item)
+    elif isinstance(value, dict):
+        yield value
+        yield from _tables_within(value.get("items"))
+        yield from _tables_within(value.get("element"))
+
+
+def _shipped_keys(
+    document: Document, here: TomlPath, table: Mapping[str, Any], known: Mapping[str, frozenset[str]]
+) -> Iterator[Problem]:
+    if "parameters" in table:
+        text = f"{quote(next(iter(known)))} brings its own parameters; remove the key"
+        yield document.problem((*here, "parameters"), text)
+    if "generate" in table and "shape" in table:
+        yield document.problem(
+            (*here, "shape"), 'cannot stand beside "generate", which draws shapes; remove one of them'
+        )
+    for key in ("opt_level", *KNOBS) if "generate" in table else ():
+        for path, value in items(table.get(key), (*here, key)):
+            if value == "default":
+                yield document.problem(
+                    path, 'cannot be "default" beside "generate"; write the value that is meant'
+                )
+    for key in ("shape", "dtype"):
+        if key not in table and "generate" not in table:
+            yield document.problem(
+                here, f"is missing; add it, for example {example(key)}", f"key {quote(key)}"
+            )
+    for knob in KNOBS:
+        if knob not in table:
+            continue
+        for kernel, knobs in known.items():
+            if knob not in knobs:
+                rest = f"it takes {listing(map(quote, sorted(knobs)))}" if knobs else "it takes no settings"
+                text = f"{quote(kernel)} has no such setting ({rest}); remove the key"
+                yield document.problem((*here, knob), text)
+
+
+def shapes(document: Document, index: int, table: schema.CaseTable) -> Iterator[Problem]:
+    """Shapes that are not [rows, columns], with at least one column."""
+    alone = OneOrMany(depth=1).unwrapped(document.data["case"][index].get("shape"))
+    for number, shape in enumerate(table.shape or ()):
+        path: TomlPath = ("case", index, "shape") if alone else ("case", index, "shape", number)
+        if len(shape) != 2:
+            text = f"has {len(shape)} extents; write rows and columns, [M, N]"
+            yield document.problem(path, text)
+        elif shape[1] < 1:
+            yield document.problem(path, "has no columns; N must be at least 1 (M may be 0)")
+
+
+def _own_file(document: Document, path: TomlPath, kernel: str) -> Iterator[Problem]:
+    file, _, name = kernel.rpartition(":")
+    if not file:
+        yield document.problem(path, f'{quote(kernel)} names no function; write "file.py:name"')
+        return
+    if not name.isidentifier():
+        yield document.problem(path, f'{quote(name)} is not a function\'s name; write "file.py:name"')
+        return
+    try:
+        source = _source(document.path.parent / file)
+    except (OSError, ValueError):
+        text = f"no kernel file {quote(file)} can be read; give its path from the folder of the matrix file"
+        yield document.problem(path, text)
+        return
+    defined = _names_in(source)
+    if defined and name not in defined:
+        remedy = suggestion(name, sorted(defined), "check the name")
+        yield document.problem(path, f"{quote(file)} has no function {quote(name)}; {remedy}")
+
+
+def _source(path: Path) -> str:
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    with path.open("rb") as file:
+        return file.read(MAX_KERNEL_BYTES).decode("utf-8", errors="replace")
+
+
+def _names_in(source: str) -> set[str]:
+    """Names the file binds anywhere; none where that cannot be told, as for text that is not Python,
+    which is for the frontend to report."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef():
+                names.add(node.name)
+            case ast.Name(ctx=ast.Store()):
+                names.add(node.id)
+            case ast.alias(name="*"):
+                return set()
+            case ast.alias():
+                names.add(node.asname or node.name)
+    return names
+
+
+def parameters(document: Document, index: int, table: schema.CaseTable) -> Iterator[Problem]:
+    """Repeated names, and assumptions that are not one for each dimension."""
+    here: TomlPath = ("case", index, "parameters")
+    seen: set[str] = set()
+    for number, parameter in enumerate(table.parameters or ()):
+        at = (*here, number)
+        if parameter.name in seen:
+            yield document.problem(
+                (*at, "name"), f"{quote(parameter.name)} is taken; give every parameter its own name"
+            )
+        seen.add(parameter.name)
+        match parameter:
+            case schema.ArrayParameter():
+                yield from _dimensions(document, at, parameter)
+            case schema.ListParameter():
+                yield from _dimensions(document, (*at, "element"), parameter.element)
+            case schema.TupleParameter():
+                for position, item in enumerate(parameter.items):
+                    if isinstance(item, schema.ArrayItem):
+                        yield from _dimensions(document, (*at, "items", position), item)
+
+
+def _dimensions(document: Document, at: TomlPath, array: schema.ArrayItem) -> Iterator[Problem]:
+    for key in ("shape_divisible_by", "shape_constant", "stride_divisible_by", "stride_constant"):
+        given = getattr(array, key)
+        if given is not None and len(given) not in (1, array.rank):
+            text = f"has {len(given)} entries for rank {array.rank}; write one a dimension, or one for all"
+            yield document.problem((*at, key), text)
+
+
+def repeated_cases(document: Document, tables: Mapping[int, schema.CaseTable]) -> Iterator[Problem]:
+    """Too many cases, and cases asked for twice: by two tables, or by "default" beside what it means."""
+    total = 0
+    for index, table in tables.items():
+        total += expand.count(table)
+        if total > MAX_CASES:
+            text = f"makes {total:,} cases so far, more than {MAX_CASES:,}; list less, or split the matrix"
+            yield document.problem(("case", index), text)
+            return
+    seen: dict[tuple[Any, ...], int] = {}
+    for index, table in tables.items():
+        for case in expand.cases(table):
+            # The types tell the constants 1, 1.0 and true apart, which Python takes for equal.
+            identity = (case, tuple(type(value) for _, value in case.knobs))
+            if identity in seen:
+                text = f"asks again for a case of #{seen[identity] + 1} ({_words(case)}); ask for it once"
+                yield document.problem(("case", index), text)
+                break
+            seen[identity] = index
+
+
+def _words(case: Case) -> str:
+    settings = [f"{key}={str(value).lower()}" for key, value in case.settings.items() if value is not None]
+    return " ".join([case.kernel, "x".join(map(str, case.shape)), case.dtype, *settings]).replace("  ", " ")

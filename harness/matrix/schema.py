@@ -1,0 +1,381 @@
+"""The tables of a matrix file, typed: what pydantic checks and what editors are told.
+
+Checks that need more than one key (kernels and their settings, duplicates) are in `check.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeVar
+from typing import Literal as OneOf
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from harness import kernels
+from harness.matrix import words
+from harness.matrix.rules import (
+    DriverRange,
+    Flag,
+    Literal,
+    Number,
+    OneOrMany,
+    OrWord,
+    ReleaseVersion,
+    Text,
+    Whole,
+    Word,
+)
+
+T = TypeVar("T")
+Axis = Annotated[tuple[T, ...], OneOrMany()]
+
+
+class KernelRule(Text):
+    """A kernel by name; editors offer the shipped ones. Whether there is one, `check_cases` knows."""
+
+    def describe(self) -> dict[str, Any]:
+        own = {"type": "string", "pattern": r"^.+\.py:[A-Za-z_][A-Za-z0-9_]*$"}
+        return {"anyOf": [{"type": "string", "enum": list(kernels.names())}, own]}
+
+
+Arch = Annotated[str, Word("an architecture", words.ARCHS)]
+Dtype = Annotated[str, Word("a dtype", words.DTYPES, tuple(words.DTYPE_ALIASES.items()))]
+ArrayDtype = Annotated[str, Word("a dtype", (*words.DTYPES, "$dtype"), tuple(words.DTYPE_ALIASES.items()))]
+Version = Annotated[str, ReleaseVersion()]
+Label = Annotated[
+    str,
+    Text(
+        "a name",
+        r"[A-Za-z0-9][A-Za-z0-9._+-]*",
+        "letters, digits and any of . _ + -, letter or digit first",
+        60,
+    ),
+]
+Identifier = Annotated[
+    str, Text("a parameter name", r"[A-Za-z_][A-Za-z0-9_]*", "letters, digits and _, no digit first")
+]
+KernelName = Annotated[
+    str, KernelRule("the name of a kernel", r"[^\x00-\x1f]+", "printable characters", 4096)
+]
+Divisor = Annotated[int, Whole(1, 2**30)]
+Seconds = Annotated[float, Number(0, 86_400, above=True)]
+Extent = Annotated[int, Whole(0, 2**31 - 1)]
+Seed = Annotated[int, Whole(0, 2**63 - 1)]
+PerDimension = Annotated[tuple[T, ...], OneOrMany(unique=False)]
+ExtentOrDynamic = Annotated[int | None, OrWord(Whole(0, 2**31 - 1), "dynamic")]
+
+
+class Table(BaseModel):
+    """Base: unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ExcludeTable(Table):
+    """Combinations to leave out: those whose versions are all among the listed ones."""
+
+    cuda_tile: Axis[Version] | None = Field(
+        None, description="cuda-tile versions, as written in this table; left out: all.", examples=["1.5.0"]
+    )
+    cuda_toolkit: Axis[Version] | None = Field(
+        None,
+        description="cuda-toolkit versions, as written in this table; left out: all.",
+        examples=["13.3.1"],
+    )
+
+
+class ToolchainTable(Table):
+    """Compilers to test: every cuda-tile version with every cuda-toolkit version."""
+
+    cuda_tile: Axis[Version] = Field(
+        description='Frontend: versions of the package cuda-tile, in quotes. "1.5" is the newest 1.5.x.',
+        examples=["1.5.0"],
+    )
+    cuda_toolkit: Axis[Version] = Field(
+        description='Backend: versions of the package cuda-toolkit, in quotes. "13.3" is the newest 13.3.x.',
+        examples=["13.3.1"],
+    )
+    exclude: tuple[ExcludeTable, ...] = Field(
+        (),
+        description="Combinations to leave out.",
+        examples=[[{"cuda_tile": "1.5.0", "cuda_toolkit": "13.3.1"}]],
+    )
+    name: Label | None = Field(
+        None,
+        description="Name in reports. Where the table makes several toolchains, what their names start with.",
+        examples=["stable"],
+    )
+    tileiras: Version | None = Field(
+        None, description="Take the TileIR assembler of this version instead.", examples=["13.4.92"]
+    )
+    nvvm: Version | None = Field(
+        None, description="Take libnvvm of this version instead.", examples=["13.4.92"]
+    )
+    ptxas: Version | None = Field(
+        None, description="Take ptxas of this version instead.", examples=["13.4.92"]
+    )
+
+
+class TargetTable(Table):
+    """What to compile for."""
+
+    arch: Axis[Arch] = Field(
+        description="GPU architectures. One a toolchain cannot do is reported as unsupported.",
+        examples=[["sm_90", "sm_120"]],
+    )
+
+
+class DeviceTable(Table):
+    """A GPU to run on: every case of its architecture is also executed there."""
+
+    name: Label = Field(description="Name in reports.", examples=["h200"])
+    gpu: Annotated[str, Text("a GPU name", r"[ -~]+", "printable ASCII characters")] = Field(
+        description="Part of the GPU's name, as nvidia-smi prints it.", examples=["H200"]
+    )
+    arch: Arch = Field(description="Its architecture, one of [target] arch.", examples=["sm_90"])
+    driver: Annotated[str, DriverRange()] = Field(
+        "", description="Driver versions that will do; left out: any.", examples=[">=580"]
+    )
+
+
+class ArrayItem(Table):
+    """An array, as part of a list or tuple. Left out, an assumption is what a JIT launch of a
+    contiguous, aligned array would make."""
+
+    kind: OneOf["array"] = Field(description="Kind of parameter.")
+    dtype: ArrayDtype = Field(
+        "$dtype", description='Element type; "$dtype" is the dtype of the case.', examples=["bfloat16"]
+    )
+    rank: Annotated[int, Whole(0, 16)] = Field(description="Number of dimensions.", examples=[2])
+    base_divisible_by: Divisor = Field(
+        16, description="What divides the base address, in bytes.", examples=[16]
+    )
+    shape_divisible_by: PerDimension[Divisor] | None = Field(
+        None, description="What divides the extents: one for all, or one a dimension.", examples=[16]
+    )
+    shape_constant: PerDimension[ExtentOrDynamic] | None = Field(
+        None,
+        description='Extents that are baked in, one a dimension; "dynamic": not known.',
+        examples=[["dynamic", 512]],
+    )
+    stride_divisible_by: PerDimension[Divisor] | None = Field(
+        None,
+        description="What divides the strides, in elements: one for all, or one a dimension.",
+        examples=[[8, 1]],
+    )
+    stride_constant: PerDimension[ExtentOrDynamic] | None = Field(
+        None,
+        description='Strides that are baked in, in elements, one a dimension; "dynamic": not known.',
+        examples=[["dynamic", 1]],
+    )
+    alias_groups: tuple[Identifier, ...] = Field(
+        (), description="Arrays that share a group may overlap.", examples=[["a"]]
+    )
+    may_alias_internally: Annotated[bool, Flag()] = Field(
+        False, description="Whether two elements may share memory.", examples=[False]
+    )
+    index_dtype: Annotated[str, Word("an index dtype", words.INDEX_DTYPES)] = Field(
+        "int32", description="Type of extents and strides.", examples=["int32"]
+    )
+
+
+class ScalarItem(Table):
+    """A number passed at launch, as part of a tuple."""
+
+    kind: OneOf["scalar"] = Field(description="Kind of parameter.")
+    dtype: ArrayDtype = Field("int32", description="Its type.", examples=["int32"])
+
+
+class ConstantItem(Table):
+    """A number baked into the kernel, as part of a tuple."""
+
+    kind: OneOf["constant"] = Field(description="Kind of parameter.")
+    value: Annotated[bool | int | float, Literal()] = Field(description="Its value.", examples=[128])
+
+
+class Named(Table):
+    """Base of the parameters of a kernel."""
+
+    name: Identifier = Field(description="Name of the parameter in the kernel.", examples=["x"])
+
+
+class ArrayParameter(ArrayItem, Named):
+    """An array. Left out, an assumption is what a JIT launch of a contiguous, aligned array would make."""
+
+
+class ScalarParameter(ScalarItem, Named):
+    """A number passed at launch."""
+
+
+class ConstantParameter(Named):
+    """A `ct.Constant`: a number baked into the kernel. A list makes it an axis."""
+
+    kind: OneOf["constant"] = Field(description="Kind of parameter.")
+    value: Axis[Annotated[bool | int | float, Literal()]] = Field(
+        description="Its value, or values to try.", examples=[128]
+    )
+
+
+class ListParameter(Named):
+    """A list of arrays of one description."""
+
+    kind: OneOf["list"] = Field(description="Kind of parameter.")
+    element: ArrayItem = Field(
+        description="What every array of the list is.", examples=[{"kind": "array", "rank": 2}]
+    )
+    alias_groups: tuple[Identifier, ...] = Field(
+        (), description="Parameters that share a group may overlap.", examples=[["a"]]
+    )
+    elements_may_alias: Annotated[bool, Flag()] = Field(
+        False, description="Whether two arrays of the list may overlap.", examples=[False]
+    )
+
+
+class TupleParameter(Named):
+    """A tuple (cuda-tile 1.5 and newer)."""
+
+    kind: OneOf["tuple"] = Field(description="Kind of parameter.")
+    items: tuple[Annotated[ArrayItem | ScalarItem | ConstantItem, Field(discriminator="kind")], ...] = Field(
+        description="Its items, in order.", examples=[[{"kind": "scalar"}]]
+    )
+
+
+Parameter = Annotated[
+    ArrayParameter | ScalarParameter | ConstantParameter | ListParameter | TupleParameter,
+    Field(discriminator="kind"),
+]
+
+
+class GenerateTable(Table):
+    """Shapes, and every axis not spelled out, drawn at random instead of listed."""
+
+    count: Annotated[int, Whole(1, 100_000)] = Field(description="How many cases.", examples=[200])
+    seed: Seed = Field(0, description="The same seed draws the same cases.", examples=[1])
+    max_elements: Annotated[int, Whole(1, 2**40)] = Field(
+        2**24, description="Most elements an array may have.", examples=[16_777_216]
+    )
+
+
+class CaseTable(Table):
+    """A kernel and how to call it: every combination of the listed values is a case.
+
+    Where a key takes "default", it means as if the key were not written.
+    """
+
+    kernel: Axis[KernelName] = Field(
+        description='A kernel of the lab, or your own as "path/to/file.py:name", relative to this file.',
+        examples=["rmsnorm.static_persistent"],
+    )
+    shape: Annotated[tuple[tuple[Extent, ...], ...], OneOrMany(depth=1)] | None = Field(
+        None, description="Problem sizes, [M, N] for RMSNorm: rows, columns.", examples=[[[16384, 512]]]
+    )
+    dtype: Axis[Dtype] | None = Field(None, description="Element types.", examples=["bfloat16"])
+    occupancy: Axis[Annotated[int | None, OrWord(Whole(1, 32))]] | None = Field(
+        None,
+        description="Hint: thread blocks (CTAs) a multiprocessor should hold at once.",
+        examples=[["default", 8]],
+    )
+    num_ctas: Axis[Annotated[int | None, OrWord(Whole(1, 16, power_of_two=True))]] | None = Field(
+        None, description="Hint: thread blocks in a cluster.", examples=[2]
+    )
+    opt_level: Axis[Annotated[int | None, OrWord(Whole(0, 3))]] | None = Field(
+        None, description="Optimisation level of tileiras; 3 unless said.", examples=[3]
+    )
+    allow_tma: Axis[Annotated[bool | None, OrWord(Flag())]] | None = Field(
+        None,
+        description="Whether the kernel's main load may use the Tensor Memory Accelerator.",
+        examples=[[True, False]],
+    )
+    latency: Axis[Annotated[int | None, OrWord(Whole(1, 10))]] | None = Field(
+        None, description="Hint of the kernel's main load: 1 light to 10 heavy memory traffic.", examples=[10]
+    )
+    tile_m: Axis[Annotated[int | None, OrWord(Whole(1, 2**20, power_of_two=True))]] | None = Field(
+        None, description="Rows of a tile; the kernel chooses unless said.", examples=[16]
+    )
+    tile_n: Axis[Annotated[int | None, OrWord(Whole(1, 2**20, power_of_two=True))]] | None = Field(
+        None, description="Columns of a tile; the kernel chooses unless said.", examples=[512]
+    )
+    offset: Axis[Annotated[float | None, OrWord(Number(-1e6, 1e6))]] | None = Field(
+        None, description="Added to the weight: 0 for Llama, 1 for Gemma 3.", examples=[1.0]
+    )
+    eps: Axis[Annotated[float | None, OrWord(Number(0, 1e6))]] | None = Field(
+        None, description="Added to the mean square.", examples=[1e-6]
+    )
+    layout: Axis[Annotated[str, Word("a layout", words.LAYOUT_WORDS)]] | None = Field(
+        None,
+        description="How the main input lies in memory; contiguous unless said.",
+        examples=["contiguous"],
+    )
+    values: Axis[Annotated[str, Word("a kind of values", words.VALUES)]] | None = Field(
+        None, description="What is in the inputs.", examples=["normal"]
+    )
+    seed: Axis[Seed] | None = Field(
+        None, description="Seeds of the inputs' random numbers; 0 unless said.", examples=[0]
+    )
+    parameters: tuple[Parameter, ...] | None = Field(
+        None,
+        description="Of your own kernel: its parameters in order.",
+        examples=[[{"name": "x", "kind": "array", "dtype": "float32", "rank": 1}]],
+    )
+    generate: GenerateTable | None = Field(
+        None,
+        description="Draw cases at random instead of listing shapes.",
+        examples=[{"count": 200, "seed": 1}],
+    )
+
+
+class TimeoutsTable(Table):
+    """Seconds each stage of a case may take."""
+
+    start_up: Seconds = Field(60.0, description="A worker process getting ready.", examples=[60])
+    trace: Seconds = Field(60.0, description="cuda.tile turning the kernel into bytecode.", examples=[60])
+    compile: Seconds = Field(60.0, description="tileiras and its ptxas.", examples=[60])
+    load: Seconds = Field(10.0, description="The driver loading the kernel.", examples=[10])
+    launch: Seconds = Field(
+        5.0, description="The kernel running, worker warm and kernel loaded.", examples=[5]
+    )
+    read_back: Seconds = Field(10.0, description="Copying results to the host.", examples=[10])
+    compare: Seconds = Field(30.0, description="Computing and comparing the reference.", examples=[30])
+
+
+class RunTable(Table):
+    """How to run."""
+
+    jobs: Annotated[int, Whole(1, 1024)] | None = Field(
+        None, description="Compiles at once; left out: one a core.", examples=[2]
+    )
+
+
+class MatrixFile(Table):
+    """Toolchains x targets x cases: what the lab should compile and run."""
+
+    toolchain: tuple[ToolchainTable, ...] = Field(min_length=1, description="Compilers to test.")
+    target: TargetTable = Field(description="What to compile for.")
+    device: tuple[DeviceTable, ...] = Field((), description="GPUs to run on.")
+    case: tuple[CaseTable, ...] = Field(min_length=1, description="Kernels and how to call them.")
+    timeouts: TimeoutsTable = Field(TimeoutsTable(), description="Seconds each stage may take.")
+    run: RunTable = Field(RunTable(), description="How to run.")
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a matrix file, draft 7, which TOML editors such as Taplo read."""
+    generated = MatrixFile.model_json_schema(ref_template="#/definitions/{model}")
+    definitions = generated.pop("$defs")
+    plain = _without_null({**generated, "title": "matrix.toml", "definitions": definitions})
+    return {"$schema": "http://json-schema.org/draft-07/schema#", **plain}
+
+
+def _without_null(schema: Any) -> Any:
+    """Drop what TOML cannot say (null), and titles, which only repeat the keys."""
+    if isinstance(schema, list):
+        return [_without_null(item) for item in schema if item != {"type": "null"}]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {
+        key: _without_null(value)
+        for key, value in schema.items()
+        if not (key == "default" and value is None) and not (key == "title" and value != "matrix.toml")
+    }
+    match kept:
+        case {"anyOf": [dict() as only]}:
+            return {**{key: value for key, value in kept.items() if key != "anyOf"}, **only}
+    return kept

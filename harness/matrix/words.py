@@ -1,0 +1,53 @@
+"""The words a matrix may use, apart from kernels and versions, which others know."""
+
+from __future__ import annotations
+
+from harness.kernels.arrays import ITEMSIZE, LAYOUTS
+
+DTYPES = tuple(ITEMSIZE)
+"""Element types as cuda.tile spells them."""
+
+DTYPE_ALIASES = {
+    "bf16": "bfloat16",
+    "fp16": "float16",
+    "half": "float16",
+    "fp32": "float32",
+    "float": "float32",
+    "fp64": "float64",
+    "double": "float64",
+    "tf32": "tfloat32",
+    "float8_e4m3": "float8_e4m3fn",
+    "fp8_e4m3": "float8_e4m3fn",
+    "fp8_e4m3fn": "float8_e4m3fn",
+    "fp8_e5m2": "float8_e5m2",
+    "fp8_e8m0": "float8_e8m0fnu",
+}
+"""Other spellings that are common in the field."""
+
+INDEX_DTYPES = ("int32", "uint32", "int64")
+"""What an array's shape and strides may be counted in."""
+
+ARCHS = (
+    *("sm_75", "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90"),
+    *("sm_100", "sm_103", "sm_107", "sm_110", "sm_120", "sm_121"),
+    *("sm_90a", "sm_100a", "sm_103a", "sm_107a", "sm_110a", "sm_120a", "sm_121a"),
+    *("sm_100f", "sm_103f", "sm_107f", "sm_110f", "sm_120f", "sm_121f"),
+)
+"""Architectures CUDA 13 compilers name. Whether a given tileiras can do one is for the run to find out."""
+
+LAYOUT_WORDS = tuple(LAYOUTS)
+
+VALUES = ("normal", "ones", "tiny", "huge", "wide", "zero_rows", "nan", "inf")
+"""What may be in the inputs."""
+
+KNOBS = ("allow_tma", "latency", "tile_m", "tile_n", "offset", "eps")
+"""Keys of [[case]] that are settings of a shipped kernel."""
+
+COMPONENTS = {
+    "cuda_tile": "cuda-tile",
+    "cuda_toolkit": "cuda-toolkit",
+    "tileiras": "nvidia-cuda-tileiras",
+    "nvvm": "nvidia-nvvm",
+    "ptxas": "nvidia-cuda-nvcc",
+}
+"""Version keys of [[toolchain]], and the packages that have these versions."""
