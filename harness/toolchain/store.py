@@ -1,0 +1,258 @@
+"""The store: one directory that holds everything installed, resolved and composed.
+
+Invariants, for any number of runs at once and for any moment of a power cut or SIGKILL:
+
+- What has its final name is complete. Everything is built in a scratch directory of the same file
+  system and gets its name by one atomic rename (`publish`, `write_json`).
+- A lock is an flock, so the kernel releases it with its holder, however that ended.
+- A scratch directory belongs to whoever holds the lock beside it. One that nobody holds is litter
+  of a dead run, and the next `open_store` sweeps it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from harness.toolchain.errors import StoreError
+
+STORE_VARIABLE = "HARNESS_STORE"
+"""Environment variable that moves the store."""
+
+_LOCK_PATIENCE_SECONDS = 900.0
+_LOCK_PAUSE_SECONDS = 0.05
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
+
+
+@dataclass(frozen=True)
+class Store:
+    """An open store. All methods raise StoreError where the directory refuses."""
+
+    root: Path
+
+    def directory(self, name: str) -> Path:
+        """A subdirectory, made if need be."""
+        path = self.root / plain_name(name)
+        with self.guarded():
+            path.mkdir(exist_ok=True)
+        return path
+
+    @contextlib.contextmanager
+    def lock(
+        self,
+        name: str,
+        waiting: Callable[[], None] | None = None,
+        patience: float = _LOCK_PATIENCE_SECONDS,
+    ) -> Iterator[None]:
+        """Hold the lock of this name against other processes and threads.
+
+        `waiting` is called before every pause (about 20 a second) while someone else holds it, and may
+        raise to give up. StoreError after `patience` seconds.
+        """
+        path = self.directory("locks") / f"{plain_name(name)}.lock"
+        until = time.monotonic() + patience
+        with self.guarded():
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            while not _try_lock(fd):
+                if time.monotonic() >= until:
+                    raise StoreError(
+                        f"{path} has been held by another process for {patience:g} s; "
+                        "end that process and run again"
+                    )
+                if waiting is not None:
+                    waiting()
+                time.sleep(_LOCK_PAUSE_SECONDS)
+            yield
+        finally:
+            os.close(fd)
+
+    @contextlib.contextmanager
+    def scratch(self, purpose: str) -> Iterator[Path]:
+        """A private, empty directory on the store's file system, removed at the end."""
+        path = self.directory("scratch") / f"{plain_name(purpose)}-{os.getpid()}-{secrets.token_hex(6)}"
+        claim = path.with_name(path.name + ".lock")
+        with self.guarded():
+            fd = _claim(claim)
+        try:
+            with self.guarded():
+                path.mkdir()
+            yield path
+        finally:
+            _remove(path, claim)
+            os.close(fd)
+
+    def publish(self, built: Path, final: Path) -> bool:
+        """Give a finished directory its name; False where another run was first (and is kept)."""
+        with self.guarded():
+            _flush(built)
+            try:
+                built.rename(final)
+            except OSError as error:
+                if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
+                    return False
+                raise
+            _flush(final.parent)
+        return True
+
+    def discard(self, path: Path) -> None:
+        """Take a published directory away: its name vanishes at once, then its contents."""
+        with self.scratch("discard") as grave, contextlib.suppress(FileNotFoundError):
+            path.rename(grave / path.name)
+
+    def read_json(self, path: Path) -> dict[str, Any] | None:
+        """An object that was written here, or None where there is none that can be read."""
+        try:
+            data = json.loads(path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            return None
+        except OSError as error:
+            raise _explain(self.root, error) from error
+        return data if isinstance(data, dict) else None
+
+    def write_json(self, path: Path, data: dict[str, Any]) -> None:
+        """Write an object so that a reader sees the old one or the new one, nothing between."""
+        with self.scratch("json") as scratch, self.guarded():
+            fresh = scratch / path.name
+            with fresh.open("w", encoding="utf-8") as file:
+                json.dump(data, file, indent=1, sort_keys=True)
+                file.flush()
+                os.fsync(file.fileno())
+            path.parent.mkdir(exist_ok=True)
+            fresh.replace(path)
+
+    @contextlib.contextmanager
+    def guarded(self, needed_bytes: int | None = None) -> Iterator[None]:
+        """Turn an OSError inside into a StoreError that says what to do."""
+        try:
+            yield
+        except OSError as error:
+            raise _explain(self.root, error, needed_bytes) from error
+
+    def full_disk(self, needed_bytes: int | None = None) -> StoreError:
+        """The error for a disk that has no room left."""
+        return _full_disk(self.root, needed_bytes)
+
+    def sweep(self) -> int:
+        """Remove scratch directories whose owner is dead; returns how many."""
+        swept = 0
+        with self.guarded():
+            entries = sorted(self.directory("scratch").iterdir())
+        for claim in entries:
+            if claim.suffix != ".lock":
+                continue
+            try:
+                fd = os.open(claim, os.O_RDWR | os.O_CLOEXEC)
+            except OSError:
+                continue
+            try:
+                if _try_lock(fd):
+                    _remove(claim.with_suffix(""), claim)
+                    swept += 1
+            finally:
+                os.close(fd)
+        return swept
+
+
+def open_store(path: Path | None = None) -> Store:
+    """Open, or make, the store at `path`, else $HARNESS_STORE, else the user cache directory.
+
+    Raises StoreError where it cannot be written. Sweeps what dead runs left behind.
+    """
+    root = path or _default_root()
+    store = Store(Path(os.path.abspath(root.expanduser())))
+    with store.guarded():
+        store.root.mkdir(parents=True, exist_ok=True)
+    with store.scratch("probe") as probe, store.guarded():
+        (probe / "probe").write_bytes(b"\n")
+    store.sweep()
+    return store
+
+
+def plain_name(name: str) -> str:
+    """The name itself if it is safe as a file name; versions reach us from files users wrote."""
+    if not _PLAIN_NAME.fullmatch(name):
+        raise StoreError(f"{name!r} cannot name a file in the store; use letters, digits and . _ + ! -")
+    return name
+
+
+def _default_root() -> Path:
+    moved = os.environ.get(STORE_VARIABLE)
+    return Path(moved) if moved else platformdirs.user_cache_path("tile-harness")
+
+
+def _explain(root: Path, error: OSError, needed_bytes: int | None = None) -> StoreError:
+    if error.errno in _FULL:
+        return _full_disk(root, needed_bytes)
+    reason = error.strerror or str(error)
+    return StoreError(
+        f"the store {root} cannot be written ({reason.lower()}); "
+        f"set {STORE_VARIABLE} to a directory where you may write"
+    )
+
+
+def _full_disk(root: Path, needed_bytes: int | None) -> StoreError:
+    with contextlib.suppress(OSError):
+        free = shutil.disk_usage(_existing(root)).free
+        needed = f"about {_megabytes(needed_bytes)} needed, " if needed_bytes else ""
+        room = f" ({needed}{_megabytes(free)} free)"
+        return StoreError(
+            f"the disk of the store {root} is full{room}; "
+            f"free some space, or set {STORE_VARIABLE} to a directory on a larger disk"
+        )
+    return StoreError(f"the disk of the store {root} is full; free some space there")
+
+
+def _existing(path: Path) -> Path:
+    return next(p for p in (path, *path.parents) if p.exists())
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:.0f} MB"
+
+
+def _try_lock(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _claim(path: Path) -> int:
+    """Make and hold a lock file; retried where a sweeper took it between making and holding."""
+    while True:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        if _try_lock(fd) and path.exists():
+            return fd
+        os.close(fd)
+
+
+def _remove(path: Path, claim: Path) -> None:
+    """Best effort: what cannot be removed now keeps its claim and is litter for the next sweep."""
+    shutil.rmtree(path, ignore_errors=True)
+    if not path.exists():
+        with contextlib.suppress(OSError):
+            claim.unlink()
+
+
+def _flush(directory: Path) -> None:
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
