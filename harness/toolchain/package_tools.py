@@ -32,6 +32,7 @@ _UNREACHABLE = re.compile(
     r"|operation timed out|network was disabled|Could not fetch URL|Max retries exceeded",
     re.IGNORECASE,
 )
+_GAVE_UP = re.compile(r"Retrying \(Retry\(total=0\b")
 _DISK_FULL = re.compile(r"os error (28|122)\b|no space left on device|disk quota exceeded", re.IGNORECASE)
 _UV_INDEX_SETTINGS = (
     "UV_INDEX",
@@ -68,6 +69,8 @@ class PackageTools:
         if done.exit_code == 2 and "no such option" in done.stderr:  # pip before 25
             done = self._run(command, LIST_DEADLINE_SECONDS)
         self._check(done, f"list the versions of {package}")
+        if _GAVE_UP.search(done.stderr):  # pip then lists what its other indexes have, and calls it success
+            raise IndexUnreachable(last_cause(done.stderr))
         found = parse_version_list(done.stdout)
         if not found:
             raise InstallError(f"cannot list the versions of {package}: pip's answer has none in it")

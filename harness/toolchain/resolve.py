@@ -208,7 +208,7 @@ class Resolver:
             raise self._absent(f"the list of {package} versions", "offline was asked for")
         self._asked.add(package)
         try:
-            listed = _usable(package, self.tools.list_versions(package))
+            found = self.tools.list_versions(package)
         except (IndexUnreachable, InstallError) as error:
             if known:
                 self.announce(f"cannot ask for newer versions of {package}: {error}")
@@ -216,6 +216,9 @@ class Resolver:
             if isinstance(error, InstallError):
                 raise
             raise self._absent(f"the list of {package} versions", str(error)) from error
+        listed = _usable(package, found)
+        if not listed:
+            raise InstallError(f"the package index has no usable {package}: it lists only {', '.join(found)}")
         path = self.store.directory("index") / plain_name(f"{package}.json")
         self.store.write_json(path, {"package": package, "versions": listed, "asked_at": time.time()})
         return listed

@@ -3,8 +3,9 @@
     fake_package_tool.py [BEHAVIOUR ...] -- the arguments of the real tool
 
 Behaviours: `unreachable`, `disk-full`, `refuse` (fail, with the words that the real tools use),
-`old-pip` (knows no --json), `half` (write a part of the files, then hang), `hollow` (install
-nothing, call it success), `slow` (take 0.3 s), `log=FILE` (append one line per install).
+`half-reachable` (one of two indexes is away, and the other has only an old version), `old-pip`
+(knows no --json), `half` (write a part of the files, then hang), `hollow` (install nothing, call it
+success), `slow` (take 0.3 s), `log=FILE` (append one line per install).
 """
 
 from __future__ import annotations
@@ -84,6 +85,10 @@ def main() -> None:
     tool = "uv" if arguments[0] == "pip" else "pip"
     if "unreachable" in behaviours and arguments[0] != "config":
         fail(UNREACHABLE[tool], 2)
+    if "half-reachable" in behaviours and arguments[0] == "index":
+        print(UNREACHABLE[tool], file=sys.stderr)
+        print('{"versions": ["0.9"]}')
+        return
     if "disk-full" in behaviours and arguments[:2] == ["pip", "install"]:
         fail(DISK_FULL, 2)
     if "refuse" in behaviours:

@@ -27,8 +27,9 @@ def test_no_answer_of_pip_crashes_the_parser(text: str) -> None:
 
 
 def test_no_network(faulty: Faulty, store: Store) -> None:
-    with pytest.raises(IndexUnreachable, match=r"^Name or service not known$"):
-        faulty("unreachable").list_versions("cuda-tile")
+    for behaviour in ("unreachable", "half-reachable"):
+        with pytest.raises(IndexUnreachable, match=r"^Name or service not known$"):
+            faulty(behaviour).list_versions("cuda-tile")
     with pytest.raises(IndexUnreachable, match=r"^Name or service not known$"):
         faulty("unreachable").resolve("cuda-tile==1.5.0", dependencies=True)
 

@@ -57,6 +57,14 @@ def test_versions_are_listed_oldest_first_and_only_where_there_is_a_tileiras(
     assert asked.versions("cuda-tile") == ("1.2.0", "1.3.0", "1.5.0")
 
 
+def test_an_index_without_a_usable_version(
+    store: Store, faulty: Faulty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PackageTools, "list_versions", lambda *_: ("13.0.2", "12.9.1"))
+    with pytest.raises(InstallError, match=r"no usable cuda-toolkit: it lists only 13\.0\.2, 12\.9\.1"):
+        resolver(store, faulty()).versions("cuda-toolkit")
+
+
 def test_what_the_index_said_is_remembered(store: Store, faulty: Faulty) -> None:
     resolver(store, faulty()).versions("cuda-tile")
     again = resolver(store, faulty("unreachable"), offline=True)
