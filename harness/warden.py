@@ -132,7 +132,7 @@ def main() -> None:
     groups, directories = _read_registrations()
     _kill_all(groups, sys.argv[1])
     if directories:
-        import shutil  # noqa: PLC0415 - costs 10 ms that start-up need not pay
+        import shutil  # costs 10 ms that start-up need not pay
 
         for name in directories:
             shutil.rmtree(bytes.fromhex(name), ignore_errors=True)

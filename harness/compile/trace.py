@@ -70,19 +70,16 @@ class Tracer:
         """
         if self.frontend.bytecode_versions:
             return self.frontend.bytecode_versions
-        if not self._versions:
-            key = canonical_json([PROTOCOL, self.frontend.sha256])
-            known = self._cache.recall(_HELLO, key)
-            with self._lock:
-                if known is None:
-                    try:
-                        self._ensure_worker()
-                    except _StartFailed:
-                        return ("13.1",)
-                    known = {"bytecode_versions": list(self._versions)}
-                    self._cache.remember(_HELLO, key, known)
-                self._versions = tuple(known["bytecode_versions"])
-        return self._versions
+        with self._lock:
+            if not self._versions:
+                known = self._cache.recall(_HELLO, self._hello_key) or {}
+                self._versions = tuple(known.get("bytecode_versions", ()))
+            if not self._versions:
+                try:
+                    self._ensure_worker()
+                except _StartFailed:
+                    return ("13.1",)
+            return self._versions
 
     @property
     def cpu_seconds(self) -> float:
@@ -96,6 +93,10 @@ class Tracer:
             self._retire(_CLOSE_SECONDS)
 
     # --- the process -------------------------------------------------------------------------
+
+    @property
+    def _hello_key(self) -> str:
+        return canonical_json([PROTOCOL, self.frontend.sha256])
 
     def _ensure_worker(self) -> Child:
         if self._worker is not None and self._worker.alive:
@@ -116,6 +117,8 @@ class Tracer:
                 f"cuda-tile {self.frontend.version} {what} ({_last_line(worker.stderr_text)})",
                 worker.stderr_text,
             ) from error
+        if not self._versions:
+            self._cache.remember(_HELLO, self._hello_key, hello)
         self._versions = tuple(hello["bytecode_versions"])
         return worker
 
@@ -146,7 +149,7 @@ class Tracer:
             self._retire()
             answer = {"status": "timeout", "message": f"tracing did not end within {deadline:g} s"}
         except EOFError:
-            self._retire()
+            self._retire(_CLOSE_SECONDS)  # it is dying by itself: let it, to learn how
             how = f"signal {worker.signal}" if worker.signal else f"exit code {worker.exit_code}"
             answer = {
                 "status": "crash",
