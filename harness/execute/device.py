@@ -1,0 +1,149 @@
+"""What GPUs and driver this machine has, and whether they are what a cell asks for.
+
+Facts come from NVML (package nvidia-ml-py): it needs no context, and answers while a kernel hangs.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from harness.execute.protocol import Gpu
+from harness.model import Device
+
+
+class NoDevice(Exception):
+    """There is nothing here to run on; the text is one sentence."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What NVML says of a GPU right now: percent of time a kernel ran lately, bytes in use."""
+
+    utilisation: int | None
+    memory_bytes: int | None
+
+
+def _nvml() -> Any:
+    try:
+        import pynvml
+    except ImportError:
+        raise NoDevice(
+            "the package nvidia-ml-py is not installed: install tile-harness with its extra gpu"
+        ) from None
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        missing = (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
+        if getattr(error, "value", None) in missing:
+            raise NoDevice("no NVIDIA driver on this machine") from None
+        raise NoDevice(f"the NVIDIA driver on this machine does not answer: {error}") from None
+    return pynvml
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def find() -> tuple[Gpu, ...]:
+    """The GPUs of this machine that CUDA_VISIBLE_DEVICES leaves visible.
+
+    Raises `NoDevice` where there is no driver, or no GPU behind it.
+    """
+    nvml = _nvml()
+    try:
+        driver = _text(nvml.nvmlSystemGetDriverVersion())
+        gpus = tuple(_facts(nvml, index, driver) for index in range(nvml.nvmlDeviceGetCount()))
+    except nvml.NVMLError as error:
+        raise NoDevice(f"the NVIDIA driver on this machine does not answer: {error}") from None
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        words = [word.strip() for word in visible.split(",")]
+        gpus = tuple(g for g in gpus if any(w == str(g.index) or (w and g.uuid.startswith(w)) for w in words))
+    if not gpus:
+        hidden = " that CUDA_VISIBLE_DEVICES leaves visible" if visible is not None else ""
+        raise NoDevice(f"the NVIDIA driver on this machine sees no GPU{hidden}")
+    return gpus
+
+
+def _facts(nvml: Any, index: int, driver: str) -> Gpu:
+    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
+    return Gpu(
+        index=index,
+        uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
+        name=_text(nvml.nvmlDeviceGetName(handle)),
+        arch=f"sm_{major}{minor}",
+        driver=driver,
+        sm_count=_sm_count(index),
+        memory_bytes=int(nvml.nvmlDeviceGetMemoryInfo(handle).total),
+    )
+
+
+def _sm_count(index: int) -> int:
+    """NVML does not tell; the driver does, without a context. 0 where it would not say.
+
+    Driver ordinals follow CUDA_DEVICE_ORDER, NVML's follow the bus: equal for GPUs of one kind.
+    """
+    try:
+        from cuda.bindings import driver
+
+        if int(driver.cuInit(0)[0]) != 0:
+            return 0
+        error, device = driver.cuDeviceGet(index)
+        if int(error) != 0:
+            return 0
+        kind = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+        error, count = driver.cuDeviceGetAttribute(kind, device)
+        return int(count) if int(error) == 0 else 0
+    except Exception:
+        return 0
+
+
+def usage(uuid: str) -> Usage:
+    """How busy and how full a GPU is; None for what NVML will not say. Never raises."""
+    try:
+        nvml = _nvml()
+        try:
+            handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
+        except TypeError:
+            handle = nvml.nvmlDeviceGetHandleByUUID(uuid.encode())
+    except Exception:
+        return Usage(None, None)
+    try:
+        busy: int | None = int(nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+    except Exception:
+        busy = None
+    try:
+        memory: int | None = int(nvml.nvmlDeviceGetMemoryInfo(handle).used)
+    except Exception:
+        memory = None
+    return Usage(busy, memory)
+
+
+def mismatch(wanted: Device, gpu: Gpu) -> str | None:
+    """Why this GPU is not what was asked for, in one sentence; None if it is."""
+    if wanted.gpu.lower() not in gpu.name.lower():
+        return f"needs a GPU named like {wanted.gpu!r}, this is {gpu.name}"
+    if wanted.arch != gpu.arch:
+        return f"needs {wanted.arch}, {gpu.name} is {gpu.arch}"
+    try:
+        fits = SpecifierSet(wanted.driver).contains(Version(gpu.driver), prereleases=True)
+    except (InvalidSpecifier, InvalidVersion) as error:
+        return f"driver {gpu.driver} cannot be compared with {wanted.driver!r}: {error}"
+    if not fits:
+        return f"needs a driver {wanted.driver}, here is {gpu.driver}"
+    return None
+
+
+def pick(wanted: Device, gpus: tuple[Gpu, ...]) -> tuple[tuple[Gpu, ...], str | None]:
+    """The GPUs that match, or none and one sentence that says why not."""
+    reasons = {gpu.uuid: mismatch(wanted, gpu) for gpu in gpus}
+    matching = tuple(gpu for gpu in gpus if reasons[gpu.uuid] is None)
+    if matching:
+        return matching, None
+    return (), f"device {wanted.name}: " + "; ".join(dict.fromkeys(r for r in reasons.values() if r))

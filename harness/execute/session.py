@@ -1,0 +1,284 @@
+"""What the GPU process does with its requests.
+
+It keeps a context, loaded modules, inputs and references warm from case to case, announces every stage
+before it starts, and never judges a deadline: the parent does. After any failure it reports and
+leaves: a context that saw one is not reused.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.execute import canary, inputs, reference, timing
+from harness.execute.arena import Arena, Bytes, poison_word
+from harness.execute.bounds import Expectation
+from harness.execute.channel import Channel
+from harness.execute.compare import examine
+from harness.execute.formats import Array
+from harness.execute.gpu import DriverError, Gpu, Parameters
+from harness.execute.protocol import Launch, Observation, Outcome, Stage, Timing
+from harness.model import digest_of
+
+CACHE_BYTES = 2 << 30
+"""Inputs and references kept per worker."""
+
+FAULTS = frozenset(
+    f"CUDA_ERROR_{name}"
+    for name in (
+        "ILLEGAL_ADDRESS",
+        "MISALIGNED_ADDRESS",
+        "ILLEGAL_INSTRUCTION",
+        "INVALID_ADDRESS_SPACE",
+        "INVALID_PC",
+        "HARDWARE_STACK_ERROR",
+        "LAUNCH_FAILED",
+        "LAUNCH_TIMEOUT",
+        "ASSERT",
+        "ECC_UNCORRECTABLE",
+        "CONTAINED",
+        "TENSOR_MEMORY_LEAK",
+        "EXTERNAL_DEVICE",
+        "UNKNOWN",
+    )
+)
+"""What the driver says of a kernel that trapped. The context does not survive it."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a case's data recipe comes to: inputs by array name, expectations by array name."""
+
+    inputs: dict[str, Array]
+    expected: dict[str, Expectation]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(a.nbytes for a in self.inputs.values()) + sum(e.nbytes for e in self.expected.values())
+
+
+class DataCache:
+    """Inputs and references, made once and shared by all hints and toolchains that see the same data."""
+
+    def __init__(self, limit: int = CACHE_BYTES) -> None:
+        self._limit = limit
+        self._kept: OrderedDict[str, Data] = OrderedDict()
+
+    def get(self, launch: Launch) -> Data:
+        key = data_key(launch)
+        if key not in self._kept:
+            self._kept[key] = make_data(launch)
+            while len(self._kept) > 1 and sum(d.nbytes for d in self._kept.values()) > self._limit:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+
+def data_key(launch: Launch) -> str:
+    """A name for the case's data: equal for all hints, toolchains and layouts."""
+    arrays = [[a.name, a.dtype, a.shape, a.role, a.values] for a in launch.arrays]
+    return digest_of([launch.seed, arrays, launch.reference.to_json() if launch.reference else None])
+
+
+def make_data(launch: Launch) -> Data:
+    made = {
+        a.name: inputs.make(launch.seed, a.name, a.dtype, a.shape, a.values)
+        for a in launch.arrays
+        if a.role != "out"
+    }
+    if launch.reference is None:
+        return Data(made, {})
+    if launch.reference.name not in reference.REFERENCES:
+        raise ValueError(
+            f"no reference is named {launch.reference.name!r}; there are {', '.join(reference.REFERENCES)}"
+        )
+    names = launch.reference.roles
+    roles = {name: role for role, name in names.items()}
+    expected = reference.REFERENCES[launch.reference.name](
+        {roles.get(name, name): values for name, values in made.items()},
+        launch.reference.parameters,
+        {roles.get(a.name, a.name): a.dtype for a in launch.arrays if a.role != "in"},
+    )
+    return Data(made, {names.get(role, role): e for role, e in expected.items()})
+
+
+class Session:
+    """One GPU and what is kept warm on it; runs launches one after the other."""
+
+    def __init__(self, gpu: Gpu, channel: Channel) -> None:
+        self.gpu = gpu
+        self.channel = channel
+        self.data = DataCache()
+
+    def observe(self, launch: Launch) -> Observation:
+        """Run one case; every way it can end short of killing this process is an observation."""
+        self.channel.enter(Stage.LOAD, launch.case)
+        try:
+            return self._run(launch)
+        except DriverError as error:
+            return self._failed(launch, error)
+        except MemoryError as error:
+            return self._ended(launch, Outcome.HOST_ERROR, message=f"the host ran out of memory: {error}")
+        except Exception:
+            return self._ended(launch, Outcome.HOST_ERROR, message=traceback.format_exc(limit=20))
+
+    def _run(self, launch: Launch) -> Observation:
+        gpu, enter = self.gpu, self.channel.enter
+        function = gpu.function(launch.cubin_sha256, Path(launch.cubin).read_bytes(), launch.symbol)
+
+        enter(Stage.PREPARE)
+        data = self.data.get(launch)
+        arenas = {a.name: Arena.of(a) for a in launch.arrays}
+        memory, keep = self._place(launch, arenas, data)
+        parameters = [
+            Parameters.of(launch.arguments, {n: memory[n, r] + arenas[n].first for n in arenas})
+            for r in range(launch.repeats)
+        ]
+        gpu.finish()
+        del keep
+
+        enter(Stage.LAUNCH)
+        for one in parameters:
+            gpu.launch(function, launch.grid, launch.block, one)
+        gpu.finish()
+
+        enter(Stage.READ_BACK)
+        after: dict[tuple[str, int], Bytes] = {}
+        for (name, repeat), address in memory.items():
+            if repeat == 0 or arenas[name].array.role != "in":
+                after[name, repeat] = gpu.download(address, arenas[name].size)
+
+        enter(Stage.COMPARE)
+        outputs = tuple(
+            examine(
+                arenas[a.name],
+                [after[a.name, r] for r in range(launch.repeats)],
+                data.expected.get(a.name),
+            )
+            for a in launch.arrays
+            if a.role != "in"
+        )
+        changed = {
+            a.name: count
+            for a in launch.arrays
+            if a.role == "in"
+            and (count := _changed(after[a.name, 0], arenas[a.name].image(data.inputs[a.name])))
+        }
+        timing = self._time(launch, function, arenas, data) if launch.timed else None
+        return self._ended(
+            launch,
+            Outcome.DONE,
+            repeats=launch.repeats,
+            outputs=outputs,
+            inputs_changed=changed,
+            timing=timing,
+        )
+
+    def _place(
+        self, launch: Launch, arenas: dict[str, Arena], data: Data
+    ) -> tuple[dict[tuple[str, int], int], list[Bytes]]:
+        """Lay out and fill device memory: inputs once, what is written once per repeat launch.
+
+        Returns addresses by array and repeat, and the host images that must outlive the copies.
+        """
+        gpu = self.gpu
+        copies = {a.name: 1 if a.role == "in" else launch.repeats for a in launch.arrays}
+        gpu.reserve(sum(arena.size * copies[name] for name, arena in arenas.items()))
+        memory: dict[tuple[str, int], int] = {}
+        keep: list[Bytes] = []
+        for name, arena in arenas.items():
+            for repeat in range(launch.repeats):
+                if repeat >= copies[name]:
+                    memory[name, repeat] = memory[name, 0]
+                    continue
+                address = memory[name, repeat] = gpu.allocate(arena.size)
+                if name in data.inputs:
+                    keep.append(arena.image(data.inputs[name], repeat))
+                    gpu.upload(address, keep[-1])
+                else:
+                    gpu.fill(address, arena.size, poison_word(arena.itemsize, repeat))
+        return memory, keep
+
+    def _time(self, launch: Launch, function: Any, arenas: dict[str, Arena], data: Data) -> Timing:
+        """Place everything afresh, with room for the flush and the copy, and measure."""
+        self.channel.enter(Stage.TIMING)
+        gpu = self.gpu
+        moved = sum(
+            arena.itemsize * _count(arena.array.shape) * (2 if arena.array.role == "inout" else 1)
+            for arena in arenas.values()
+        )
+        flush, copied = timing.flush_bytes(gpu), timing.copy_bytes(moved)
+        gpu.reserve(sum(arena.size for arena in arenas.values()) + flush + 2 * copied + 4096)
+        images = {
+            name: arena.image(data.inputs[name]) for name, arena in arenas.items() if name in data.inputs
+        }
+        addresses = {name: gpu.allocate(arena.size) for name, arena in arenas.items()}
+        for name, image in images.items():
+            gpu.upload(addresses[name], image)
+        spare, source, target = gpu.allocate(flush), gpu.allocate(copied), gpu.allocate(copied)
+        gpu.finish()
+        first = {name: address + arenas[name].first for name, address in addresses.items()}
+        parameters = Parameters.of(launch.arguments, first)
+        return timing.measure(
+            gpu,
+            lambda: gpu.launch(function, launch.grid, launch.block, parameters),
+            moved,
+            spare,
+            source,
+            target,
+        )
+
+    def _failed(self, launch: Launch, error: DriverError) -> Observation:
+        if error.error in FAULTS:
+            outcome = Outcome.FAULT
+        elif error.error == "CUDA_ERROR_OUT_OF_MEMORY":
+            outcome = Outcome.OUT_OF_MEMORY
+        else:
+            outcome = Outcome.REFUSED
+        return self._ended(launch, outcome, error=error.error, call=error.call, message=str(error))
+
+    def _ended(self, launch: Launch, outcome: Outcome, **seen: Any) -> Observation:
+        return Observation(
+            case=launch.case,
+            outcome=outcome,
+            stage=self.channel.stage,
+            seconds=self.channel.seconds(),
+            **seen,
+        )
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def _changed(before: Bytes, after: Bytes) -> int:
+    return 0 if np.array_equal(before, after) else int(np.count_nonzero(before != after))
+
+
+def serve(channel: Channel, driver: Any) -> None:
+    """Warm up, say so, and answer requests until told to leave."""
+    session = Session(Gpu(driver), channel)
+    channel.say("ready", name=session.gpu.name, arch=session.gpu.arch)
+    while True:
+        request = channel.next_request()
+        if request["do"] == "run":
+            observation = session.observe(Launch.from_json(request["launch"]))
+            channel.say("observation", observation=observation.to_json())
+            if observation.outcome is not Outcome.DONE:  # nothing is reused after a failure
+                return
+        elif request["do"] == "canary":
+            try:
+                problem = canary.sing(session.gpu)
+            except DriverError as error:
+                problem = str(error)
+            channel.say("canary", problem=problem)
+        else:
+            return
