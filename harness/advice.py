@@ -43,16 +43,20 @@ def _occupancy_missed(case: Case, inspection: Inspection) -> Advice | None:
 
 
 def _limit(inspection: Inspection) -> str:
-    """What bounds the CTAs of an SM, with its amount and a verb."""
-    limit = inspection.limited_by.lower()
+    """What bounds the CTAs of an SM, each resource with its amount, and a verb."""
     shared = inspection.shared_bytes + inspection.dynamic_shared_bytes
-    if "register" in limit:
-        return f"{inspection.registers} registers allow"
-    if "shared" in limit:
-        return f"{shared} bytes of shared memory allow"
-    if "thread" in limit or "warp" in limit:
-        return f"{inspection.threads} threads a CTA allow"
-    return f"the architecture's limit ({limit}) allows" if limit else "the resources allow"
+    amounts = {
+        "registers": f"{inspection.registers} registers",
+        "shared memory": f"{shared} bytes of shared memory",
+        "warps": f"{inspection.threads} threads a CTA",
+        "CTAs": "the architecture's own limit",
+        "barriers": "barriers",
+    }
+    limits = [amounts.get(name, name) for name in inspection.limited_by.split(", ") if name]
+    if not limits:
+        return "the resources allow"
+    alone = limits == [amounts["CTAs"]]
+    return f"{' and '.join(limits)} allow{'s' * alone}"
 
 
 def _hint_ignored(case: Case, inspection: Inspection) -> Advice | None:

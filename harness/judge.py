@@ -5,7 +5,7 @@ matters: a refusal ("I do not know this architecture") is no fault, a toolchain 
 one-line control kernel says nothing about this kernel, and only then is a compiler blamed.
 
 `diagnosis`, where the pipeline made one, tells what a run with a shim in place of ptxas saw:
-`ptxas_called` (bool), `ptxas_exit_code` (int, negative for a signal) and `ptxas_stderr` (str).
+`ptxas_called` (bool), `ptxas_exit_code` (int; 128 and the number for a signal) and `ptxas_stderr` (str).
 """
 
 from __future__ import annotations
@@ -25,10 +25,22 @@ from harness.model import (
     TraceOutcome,
     Verdict,
 )
+from harness.outcome import (
+    EXCERPT,
+    blame,
+    death_signal,
+    diagnosed,
+    ending,
+    memory_course,
+    memory_text,
+    output,
+    run_facts,
+    signal_name,
+    telling_line,
+    what_ptxas_did,
+)
 from harness.signature import signature
 
-_EXCERPT = 4000
-_CATCH_ALL = re.compile(r"^(?:error: )?failed to compile Tile IR program\.?$")
 _REFUSAL = re.compile(
     r"Cannot find option named 'sm_\w+'|invalid GPU architecture|unsupported Tile version", re.IGNORECASE
 )
@@ -38,7 +50,6 @@ _CRASH = re.compile(
     r"|Stack dump:|std::bad_alloc|terminate called",
     re.IGNORECASE,
 )
-_TELLING = re.compile(r"\b(?:error|fatal|assert|unsupported|invalid|cannot|failed)", re.IGNORECASE)
 _SETMAXNREG = re.compile(r"setmaxnreg\.(inc|dec)\S*\s+(\d+)")
 _FROM_OUTSIDE = (signals.SIGTERM, signals.SIGINT, signals.SIGHUP)
 
@@ -68,7 +79,9 @@ def judge_compile(
         return _judge_trace(cell, trace)
     if compile is None:
         return judge_not_run(cell, "it was traced, but compiling was not started")
-    if compile.status == "timeout":
+    if compile.unkillable:
+        judged = _unkillable(compile)
+    elif compile.status == "timeout":
         judged = _broken(cell, control, diagnosis) or _judge_timeout(compile)
     elif compile.status != "ok":
         judged = _judge_failure(cell, trace, compile, control, diagnosis)
@@ -97,13 +110,13 @@ def judge_not_run(cell: Cell, why: str) -> Judgement:
 
 def _judge_trace(cell: Cell, trace: TraceOutcome) -> Judgement:
     who = f"cuda-tile {cell.toolchain.cuda_tile}"
-    words = _words(trace.message) or trace.error_type or "no message"
+    words = telling_line(trace.message) or trace.error_type or "no message"
     named = f"{trace.error_type}: {words}" if trace.error_type and trace.error_type not in words else words
     evidence: dict[str, Any] = {
         "stage": "trace",
         "error_type": trace.error_type,
-        "message": trace.message[-_EXCERPT:],
-        "traceback": trace.traceback[-_EXCERPT:],
+        "message": trace.message[-EXCERPT:],
+        "traceback": trace.traceback[-EXCERPT:],
     }
     match trace.status:
         case "unsupported":
@@ -138,54 +151,53 @@ def _judge_failure(
     control: CompileOutcome | None,
     diagnosis: dict[str, Any] | None,
 ) -> Judgement:
-    said = _output(compile)
-    evidence = _run_facts(compile)
-    number = _signal(compile)
+    said = output(compile)
+    evidence = run_facts(compile)
+    number = death_signal(compile)
     if number is None and _REFUSAL.search(said):
         return _refused(cell, trace, said, evidence)
     # A silent 2 is what tileiras answers when it cannot open its output file.
     if _MACHINE.search(said) or (number is None and compile.exit_code == 2 and not said):
-        return _infra(
-            f"tileiras could not read or write its files: {_words(said) or 'exit code 2 and not a word'}"
-        )
+        words = telling_line(said) or "exit code 2 and not a word"
+        return _infra(f"tileiras could not read or write its files: {words}")
     if number in _FROM_OUTSIDE:
-        return _infra(f"tileiras was stopped from outside by {_signal_name(number)}.")
+        return _infra(f"tileiras was stopped from outside by {signal_name(number)}.")
     if (broken := _broken(cell, control, diagnosis)) is not None:
         return broken
     if number == signals.SIGKILL:
-        memory = _bytes(compile.peak_rss_bytes)
+        memory = memory_text(compile.peak_rss_bytes)
         text = f"tileiras was killed when it held {memory} of memory, most likely for want of more."
         name = signature(Verdict.OUT_OF_MEMORY, "tileiras", "killed while compiling")
         return Judgement(Verdict.OUT_OF_MEMORY, name, text, "tileiras", evidence)
 
-    component, answer = _blame(said, diagnosis)
+    component, answer = blame(said, diagnosis)
     if diagnosis is not None:
         evidence["diagnosis"] = diagnosis
-    told = "\n".join(part for part in (answer, _diagnosed(said)) if part)
-    if number is not None:
-        name_of_signal = _signal_name(number)
-        words = _words(told)
-        name = signature(Verdict.COMPILER_CRASH, component, words or name_of_signal)
-        text = f"{component} crashed with {name_of_signal}" + (f": {words}" if words else ", without a word.")
+    words = telling_line("\n".join(part for part in (answer, diagnosed(said)) if part))
+    ptxas_code = diagnosis.get("ptxas_exit_code") if diagnosis and component == "ptxas" else None
+    died = signal_name(number) if number is not None else None
+    if died is None and isinstance(ptxas_code, int) and ptxas_code > 128:
+        died = ending(ptxas_code)
+    if died is not None:
+        name = signature(Verdict.COMPILER_CRASH, component, words or died)
+        text = f"{component} crashed with {died}" + (f": {words}" if words else ", without a word.")
         return Judgement(Verdict.COMPILER_CRASH, name, text, component, evidence)
-    if _CRASH.search(told):
-        words = _words(told)
+    if _CRASH.search(f"{answer}\n{said}"):
         name = signature(Verdict.COMPILER_CRASH, component, words)
-        text = f"{component} failed inside: {words}"
-        return Judgement(Verdict.COMPILER_CRASH, name, text, component, evidence)
-    if told:
-        words = _words(told)
+        return Judgement(
+            Verdict.COMPILER_CRASH, name, f"{component} failed inside: {words}", component, evidence
+        )
+    if words:
         name = signature(Verdict.COMPILE_ERROR, component, words)
         return Judgement(Verdict.COMPILE_ERROR, name, f"{component} reports: {words}", component, evidence)
-    name = signature(Verdict.COMPILER_CRASH, component, f"exit {compile.exit_code} without a diagnosis")
-    text = f"{component} gave up with exit code {compile.exit_code} and no diagnosis{_ptxas_part(diagnosis)}."
-    # The number is the only thing known here, and it is tileiras's own, so it stays in the name.
-    name = name.replace("exit <n>", f"exit code {compile.exit_code}")
+    name = signature(Verdict.COMPILER_CRASH, component, "gives up without a diagnosis")
+    text = f"{component} gave up with exit code {compile.exit_code} and no diagnosis"
+    text += f"{what_ptxas_did(diagnosis)}."
     return Judgement(Verdict.COMPILER_CRASH, name, text, component, evidence)
 
 
 def _refused(cell: Cell, trace: TraceOutcome, said: str, evidence: dict[str, Any]) -> Judgement:
-    words = _words(said, _REFUSAL)
+    words = telling_line(said, _REFUSAL)
     text = f"This toolchain refuses {cell.arch}: {words}"
     if "invalid GPU architecture" in words and trace.bytecode_version:
         version = trace.bytecode_version
@@ -199,19 +211,26 @@ def _broken(cell: Cell, control: CompileOutcome | None, diagnosis: dict[str, Any
     """A verdict on the toolchain itself, if the control kernel fails with it too."""
     if control is None or control.status == "ok":
         return None
-    said = _output(control)
-    evidence = {"stage": "compile", "control": _run_facts(control), "diagnosis": diagnosis}
-    if _signal(control) is None and _REFUSAL.search(said):
-        text = f"This toolchain refuses {cell.arch}: {_words(said, _REFUSAL)}"
+    said = output(control)
+    evidence = {"stage": "compile", "control": run_facts(control), "diagnosis": diagnosis}
+    if death_signal(control) is None and _REFUSAL.search(said):
+        text = f"This toolchain refuses {cell.arch}: {telling_line(said, _REFUSAL)}"
         return Judgement(Verdict.UNSUPPORTED, None, text, "tileiras", evidence)
-    component, answer = _blame(said, diagnosis)
-    reason = _words("\n".join(part for part in (answer, _diagnosed(said)) if part))
+    component, answer = blame(said, diagnosis)
+    reason = telling_line("\n".join(part for part in (answer, diagnosed(said)) if part))
     if not reason:
         reason = "it did not end" if control.status == "timeout" else f"exit code {control.exit_code}"
-        reason += _ptxas_part(diagnosis)
+        reason += what_ptxas_did(diagnosis)
     text = f"Even a one-line kernel does not compile for {cell.arch} with {cell.toolchain.name}: {reason}"
     name = signature(Verdict.TOOLCHAIN_BROKEN, component, reason)
     return Judgement(Verdict.TOOLCHAIN_BROKEN, name, text, component, evidence)
+
+
+def _unkillable(compile: CompileOutcome) -> Judgement:
+    who = compile.holder or "tileiras"
+    name = signature(Verdict.UNKILLABLE, who, "survives SIGKILL while compiling")
+    text = f"A process of the compiler ({who}) survived SIGKILL after {compile.wall_seconds:.0f} s."
+    return Judgement(Verdict.UNKILLABLE, name, text, who, run_facts(compile))
 
 
 def _judge_timeout(compile: CompileOutcome) -> Judgement:
@@ -225,24 +244,13 @@ def _judge_timeout(compile: CompileOutcome) -> Judgement:
         facts.append(f"{holder} held the CPU for {share.cpu_seconds:.1f} s")
     else:
         facts.append(f"{holder} held the CPU")
-    memory = _memory(compile)
+    memory = memory_course(compile)
     if memory:
         facts.append(memory)
     name = signature(Verdict.COMPILE_TIMEOUT, holder, "does not end")
     text = f"Compiling was stopped after {seconds:.0f} s: {' and '.join(facts)}."
-    evidence = {**_run_facts(compile), "holder": holder, "memory": memory}
+    evidence = {**run_facts(compile), "holder": holder, "memory": memory}
     return Judgement(Verdict.COMPILE_TIMEOUT, name, text, holder, evidence)
-
-
-def _memory(compile: CompileOutcome) -> str:
-    """Whether memory still grew in the second half of the run: a tenth and 32 MiB say so."""
-    late = [rss for _, rss in compile.rss_over_time[len(compile.rss_over_time) // 2 :]]
-    if len(late) < 2:
-        return ""
-    first, last = late[0], late[-1]
-    if last - first > max(32 << 20, first // 10):
-        return f"memory was still growing, from {_bytes(first)} to {_bytes(last)}"
-    return f"memory stayed flat at {_bytes(last)}"
 
 
 # --- the machine code -------------------------------------------------------------------------
@@ -317,86 +325,15 @@ def _who_asked(inspection: Inspection, books: PoolBooks) -> tuple[str | None, st
     return "tileiras", f"the PTX handed to ptxas already asks to grow to {listed} {paid}"
 
 
-# --- words ------------------------------------------------------------------------------------
+# --- sentences ---------------------------------------------------------------------------------
 
 
 def _infra(what: str) -> Judgement:
     first = what.strip().splitlines()[0] if what.strip() else "no reason was given"
     name = signature(Verdict.INFRA_ERROR, "harness", first)
-    return Judgement(Verdict.INFRA_ERROR, name, _sentence(first), "harness", {"message": what[-_EXCERPT:]})
-
-
-def _blame(said: str, diagnosis: dict[str, Any] | None) -> tuple[str, str]:
-    """The guilty component and what it said itself, where the shim overheard it."""
-    if diagnosis and diagnosis.get("ptxas_called") and diagnosis.get("ptxas_exit_code"):
-        return "ptxas", str(diagnosis.get("ptxas_stderr") or "").strip()
-    if re.search(r"^\s*ptxas\b", said, re.MULTILINE):
-        return "ptxas", ""
-    if re.search(r"\b(?:lib)?nvvm\b", said, re.IGNORECASE):
-        return "nvvm", ""
-    return "tileiras", ""
-
-
-def _ptxas_part(diagnosis: dict[str, Any] | None) -> str:
-    if not diagnosis or "ptxas_called" not in diagnosis:
-        return ""
-    if not diagnosis["ptxas_called"]:
-        return "; ptxas was never called, so tileiras or libnvvm failed before it"
-    if diagnosis.get("ptxas_exit_code"):
-        return f"; ptxas was called and ended with exit code {diagnosis['ptxas_exit_code']}"
-    return "; ptxas was called and did its part"
-
-
-def _output(compile: CompileOutcome) -> str:
-    return "\n".join(part.strip() for part in (compile.stderr, compile.stdout) if part.strip())
-
-
-def _diagnosed(said: str) -> str:
-    """What was said apart from tileiras's catch-all line, which tells nothing."""
-    return "\n".join(
-        line for line in said.splitlines() if line.strip() and not _CATCH_ALL.match(line.strip())
-    )
-
-
-def _words(said: str, telling: re.Pattern[str] = _TELLING) -> str:
-    """The line that says most: the first telling one, else the last."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    line = next((line for line in lines if telling.search(line)), lines[-1] if lines else "")
-    return line if len(line) <= 300 else line[:299] + "…"
-
-
-def _run_facts(compile: CompileOutcome) -> dict[str, Any]:
-    return {
-        "stage": "compile",
-        "status": compile.status,
-        "exit_code": compile.exit_code,
-        "signal": _signal(compile),
-        "stderr": compile.stderr[-_EXCERPT:],
-        "stdout": compile.stdout[-_EXCERPT:],
-        "wall_seconds": compile.wall_seconds,
-        "cpu_seconds": compile.cpu_seconds,
-        "peak_rss_bytes": compile.peak_rss_bytes,
-    }
-
-
-def _signal(compile: CompileOutcome) -> int | None:
-    if compile.signal is not None:
-        return compile.signal
-    code = compile.exit_code
-    return -code if code is not None and code < 0 else None
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signals.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+    return Judgement(Verdict.INFRA_ERROR, name, _sentence(first), "harness", {"message": what[-EXCERPT:]})
 
 
 def _sentence(text: str) -> str:
     text = text.strip()
     return text if text.endswith((".", "!", "?")) else f"{text}."
-
-
-def _bytes(count: int) -> str:
-    return f"{count / (1 << 30):.1f} GiB" if count >= 1 << 30 else f"{count / (1 << 20):.0f} MiB"

@@ -221,14 +221,6 @@ class Store:
                     known.setdefault(result.cell.id, result)
         return known
 
-    def find(self, prefix: str) -> CellResult | None:
-        """The newest result of the cell whose id starts so; None if there is none."""
-        rows = self._read(
-            "SELECT result FROM result WHERE substr(cell_id, 1, ?) = ? ORDER BY recorded DESC LIMIT 1",
-            (len(prefix), prefix),
-        )
-        return CellResult.from_json(json.loads(rows[0][0])) if rows else None
-
     # --- the file -----------------------------------------------------------------------------
 
     def _read(self, query: str, arguments: tuple[Any, ...]) -> list[tuple[Any, ...]]:

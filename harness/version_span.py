@@ -69,6 +69,8 @@ class VersionSpan(Record):
         if first is None or last is None:
             return f"{self.component}: the affected version is not known"
         span = first if first == last else f"{first} to {last}"
+        if len(self._affected_at) == len(self.states):
+            return f"{self.component} {span} affected; no other version was tested"
         parts = [f"{self.component} {span} affected", self._after, self._before]
         flips = [version for version, seen in self._between if seen == GOOD]
         if flips:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rich import box
@@ -20,7 +20,8 @@ from harness.report.words import ADVICE_MARK, LOOKS, UNDECIDED_MARK, cell_text, 
 
 __all__ = ["Progress", "render_summary"]
 
-_CELL_PADDING = 3
+_GAP = 2
+"""Blanks between columns: one of padding, one of the box."""
 
 
 def render_summary(
@@ -66,6 +67,7 @@ def _print_grid(grid: Grid, console: Console) -> None:
 def _print_table(grid: Grid, console: Console, ascii_only: bool) -> None:
     table = Table(
         box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
         pad_edge=False,
         show_edge=False,
         header_style="bold",
@@ -100,7 +102,7 @@ def _width(grid: Grid, ascii_only: bool) -> int:
     for backend, arch in grid.columns:
         texts = [cell_text(r, ascii_only) for (_, b, a), r in grid.cells.items() if (b, a) == (backend, arch)]
         widths.append(max(map(len, [*texts, *_header(backend, arch).plain.split("\n")])))
-    return sum(widths) + _CELL_PADDING * len(widths)
+    return sum(widths) + _GAP * len(widths)
 
 
 def _legend(grid: Grid) -> str:
@@ -122,8 +124,8 @@ def _print_finding(number: int, finding: Finding, console: Console) -> None:
     symbol = look.ascii if ascii_only else look.symbol
     console.print()
     title = Text(f"{symbol} {number}. ", style=look.style)
-    title.append(f"{count_text(len(finding.cells), 'cell')} {look.phrase}", style=look.style)
-    title.append(f"  {finding.verdict}", style="dim")
+    title.append(look.phrase, style=look.style)
+    title.append(f"  {finding.verdict}, {count_text(len(finding.cells), 'cell')}", style="dim")
     console.print(title)
     lines = {
         "what": finding.summary,
@@ -132,34 +134,35 @@ def _print_finding(number: int, finding: Finding, console: Console) -> None:
         "blame": finding.component or "not known",
         "more": f"python -m harness explain {finding.example}",
     }
-    _print_pairs(lines, console, ascii_only)
+    _print_pairs(lines.items(), console, ascii_only)
 
 
 def _print_advice(groups: Iterable[AdviceGroup], console: Console) -> None:
     ascii_only = _is_ascii(console)
     console.print()
     console.print(Text(f"{ADVICE_MARK} Advice (fails nothing)", style="bold yellow"))
+    lines: list[tuple[str, str]] = []
     for group in groups:
         others = len(group.texts) - 1
-        text = group.texts[0] + (f" (and {count_text(others, 'variant')})" if others else "")
-        lines = {
-            group.kind: f"{text}; {count_text(len(group.cells), 'cell')}",
-            "where": _where((), group.settings, group.archs),
-            "versions": group.versions.sentence,
-            "more": f"python -m harness explain {group.example}",
-        }
-        _print_pairs(lines, console, ascii_only)
+        variants = f" (and {count_text(others, 'variant')})" if others else ""
+        lines += [
+            (group.kind, f"{group.texts[0]}{variants}; {count_text(len(group.cells), 'cell')}"),
+            ("", _where((), group.settings, group.archs)),
+            ("", group.versions.sentence),
+            ("", f"python -m harness explain {group.example}"),
+        ]
+    _print_pairs(lines, console, ascii_only)
 
 
 def _where(kernels: Sequence[str], settings: str, archs: Sequence[str]) -> str:
     return " · ".join(filter(None, [", ".join(kernels), settings, ", ".join(archs)]))
 
 
-def _print_pairs(lines: Mapping[str, str], console: Console, ascii_only: bool) -> None:
+def _print_pairs(lines: Iterable[tuple[str, str]], console: Console, ascii_only: bool) -> None:
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True, style="dim", min_width=8)
     table.add_column(overflow="fold")
-    for name, text in lines.items():
+    for name, text in lines:
         table.add_row(name, Text(plain(text, ascii_only)))
     console.print(Padding(table, (0, 0, 0, 2)))
 
@@ -179,7 +182,7 @@ def _print_totals(
         if result.verdict in (Verdict.SKIPPED, Verdict.NOT_RUN, Verdict.TAINTED)
     )
     for (kind, reason), count in reasons.items():
-        line = f"{count_text(count, 'cell')} {LOOKS[kind].phrase}: {reason}"
+        line = f"{count_text(count, 'cell')} {LOOKS[kind].word}: {reason}"
         console.print(Text(plain(line, ascii_only), style=LOOKS[kind].style))
     totals = Text(count_text(len(results), "cell"), style="bold")
     for verdict in Verdict:

@@ -21,6 +21,9 @@ SassContext = Callable[[int], list[str]]
 
 _PACKAGES = {"tileiras": "nvidia-cuda-tileiras", "nvvm": "nvidia-nvvm", "ptxas": "nvidia-cuda-nvcc"}
 
+_TREE = "backend/nvidia/cu13"
+_SHOWN_CELLS = 8
+
 
 def explain(
     result: CellResult,
@@ -170,11 +173,9 @@ def _books(story: _Story, books: PoolBooks, sass_context: SassContext | None) ->
     table = Table(box=box.ASCII2 if story.ascii_only else box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("")
     table.add_column("registers", justify="right")
+    launch, threads = books.launch_registers, books.threads
     entries = [
-        (
-            f"at launch: {books.launch_registers} × {books.threads} threads",
-            books.launch_registers * books.threads,
-        ),
+        (f"handed out at launch, {launch} × {threads} threads", launch * threads),
         ("in the pool at launch", 0),
         ("needed before every warp can finish", books.needed),
         ("surely given back", books.freed_at_least),
@@ -186,7 +187,8 @@ def _books(story: _Story, books: PoolBooks, sass_context: SassContext | None) ->
     for group in books.groups:
         sites = ", ".join(f"{pc:#x}" for pc in group.must) or "none"
         note = f" ({group.note})" if group.note else ""
-        story.line(f"warps {_ranges(group.warps)} must pass {sites}{note}", "dim")
+        warps = "warp" if len(group.warps) == 1 else "warps"
+        story.line(f"{warps} {_ranges(group.warps)} must pass {sites}{note}", "dim")
     for number, line in enumerate(books.proof, 1):
         story.line(f"{number}. {line}")
     for site in books.sites:
@@ -236,24 +238,17 @@ def _reproduce(story: _Story, result: CellResult, bytecode: str | None) -> None:
     components = row(result)["components"]
     pins = [f"{_PACKAGES[name]}=={version}" for name, version in components.items() if version]
     source = bytecode or f"{sha256}.bc"
-    story.listing(
-        _joined(
-            [
-                ["uv", "pip", "install", "--target", "backend", *pins],
-                [
-                    *("backend/nvidia/cu13/bin/tileiras", source, "-o", "kernel.cubin"),
-                    *("--gpu-name", result.cell.arch, f"-O{level}", "--lineinfo"),
-                ],
-                ["nvdisasm", "-g", "-c", "kernel.cubin"],
-            ]
-        )
-    )
+    commands = [["uv", "pip", "install", "--target", "backend", *pins]]
+    if (components["tileiras"] or "").startswith("13.1."):
+        # This one looks for libnvvm where no package puts it.
+        commands.append(["mkdir", "-p", f"{_TREE}/nvvm/lib64"])
+        commands.append(["ln", f"{_TREE}/lib/libnvvm.so.4", f"{_TREE}/nvvm/lib64/libnvvm.so"])
+    tileiras = [f"{_TREE}/bin/tileiras", source, "-o", "kernel.cubin", "--gpu-name", result.cell.arch]
+    commands.append([*tileiras, f"-O{level}", "--lineinfo"])
+    commands.append(["nvdisasm", "-g", "-c", "kernel.cubin"])
+    story.listing(shlex.join(command) for command in commands)
     if bytecode is None:
         story.line("The bytecode is kept in the store under its SHA-256.", "dim")
-
-
-def _joined(commands: Iterable[Sequence[str]]) -> list[str]:
-    return [shlex.join(command) for command in commands]
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.text import Text
 
 from harness.model import CellResult, Verdict
-from harness.report.words import LOOKS
+from harness.report.words import LOOKS, plain
 
 LOG_SECONDS = 5.0
 
@@ -72,7 +72,7 @@ class Progress:
         """A line about the run itself, such as a toolchain being installed."""
         if not self._quiet:
             with self._lock:
-                self._console.print(Text(text, style="dim"))
+                self._console.print(Text(plain(text, not self._is_utf()), style="dim"))
 
     def advance(self, result: CellResult) -> None:
         """A cell has its verdict."""
@@ -99,7 +99,7 @@ class Progress:
         line = f"{self._counts.total()}/{self._total} cells after {elapsed:.0f} s: {self._tally()}"
         if self._counts.total() < self._total:
             line += f", last {self._last}"
-        self._console.print(Text(line))
+        self._console.print(Text(plain(line, not self._is_utf())))
 
     def _tally(self) -> str:
         findings = sum(count for verdict, count in self._counts.items() if verdict.is_finding)

@@ -6,14 +6,17 @@ ASCII stands in.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from harness.model import CellResult, PoolAnswer, Verdict
 
+_CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+
 
 @dataclass(frozen=True)
 class Look:
-    """One verdict's looks. `phrase` completes "N cells …"."""
+    """One verdict's looks. `phrase` is a heading."""
 
     symbol: str
     ascii: str
@@ -31,28 +34,28 @@ def _unknown(word: str, phrase: str) -> Look:
 
 
 LOOKS: dict[Verdict, Look] = {
-    Verdict.PASS: Look("✔", "ok", "", "right on a device", "green"),
-    Verdict.COMPILES: Look("✔", "ok", "", "compile, nothing suspicious found", "green"),
-    Verdict.UNSUPPORTED: Look("–", "-", "unsupported", "not supported by their toolchain", "dim"),
-    Verdict.FRONTEND_ERROR: _finding("rejected", "rejected by cuda.tile"),
-    Verdict.COMPILE_ERROR: _finding("error", "rejected by the compiler"),
-    Verdict.TOOLCHAIN_BROKEN: _unknown("broken", "with a toolchain that compiles nothing"),
-    Verdict.COMPILER_CRASH: _finding("crash", "crash a compiler"),
-    Verdict.COMPILE_TIMEOUT: _finding("timeout", "do not finish compiling"),
-    Verdict.PREDICTED_DEADLOCK: _finding("never ends", "can never finish on a GPU"),
-    Verdict.LAUNCH_ERROR: _finding("no launch", "refused by the driver"),
-    Verdict.HANG: _finding("hang", "hang on the device"),
-    Verdict.DEVICE_FAULT: _finding("fault", "trap on the device"),
-    Verdict.WRONG_RESULT: _finding("wrong", "give a wrong result"),
-    Verdict.NONDETERMINISTIC: _finding("unstable", "give other bits on a repeat"),
-    Verdict.WORKER_CRASH: _finding("worker died", "crashed their host process"),
-    Verdict.OUT_OF_MEMORY: _finding("memory", "ran out of memory"),
-    Verdict.UNKILLABLE: _finding("unkillable", "left a process that cannot be killed"),
-    Verdict.FLAKY: _finding("flaky", "changed their verdict when repeated"),
-    Verdict.SKIPPED: Look("○", "o", "skipped", "skipped", "dim"),
-    Verdict.NOT_RUN: _unknown("not run", "not run"),
-    Verdict.TAINTED: _unknown("tainted", "behind a failed canary"),
-    Verdict.INFRA_ERROR: _unknown("infra", "lost to a failure of the harness or the machine"),
+    Verdict.PASS: Look("✔", "ok", "", "Right on a device", "green"),
+    Verdict.COMPILES: Look("✔", "ok", "", "Compiles, nothing suspicious found", "green"),
+    Verdict.UNSUPPORTED: Look("–", "-", "unsupported", "Not supported by this toolchain", "dim"),
+    Verdict.FRONTEND_ERROR: _finding("rejected", "Rejected by cuda.tile"),
+    Verdict.COMPILE_ERROR: _finding("error", "Rejected by the compiler"),
+    Verdict.TOOLCHAIN_BROKEN: _unknown("broken", "A toolchain that compiles nothing"),
+    Verdict.COMPILER_CRASH: _finding("crash", "A compiler crashes"),
+    Verdict.COMPILE_TIMEOUT: _finding("timeout", "A compiler does not finish"),
+    Verdict.PREDICTED_DEADLOCK: _finding("never ends", "Can never finish on a GPU"),
+    Verdict.LAUNCH_ERROR: _finding("no launch", "Refused by the driver"),
+    Verdict.HANG: _finding("hang", "Hangs on the device"),
+    Verdict.DEVICE_FAULT: _finding("fault", "Traps on the device"),
+    Verdict.WRONG_RESULT: _finding("wrong", "Gives a wrong result"),
+    Verdict.NONDETERMINISTIC: _finding("unstable", "Gives other bits on a repeat"),
+    Verdict.WORKER_CRASH: _finding("worker died", "The host process crashes"),
+    Verdict.OUT_OF_MEMORY: _finding("memory", "Runs out of memory"),
+    Verdict.UNKILLABLE: _finding("unkillable", "Leaves a process that cannot be killed"),
+    Verdict.FLAKY: _finding("flaky", "Changes its verdict on a repeat"),
+    Verdict.SKIPPED: Look("○", "o", "skipped", "Skipped", "dim"),
+    Verdict.NOT_RUN: _unknown("not run", "Not run"),
+    Verdict.TAINTED: _unknown("tainted", "Behind a failed canary"),
+    Verdict.INFRA_ERROR: _unknown("infra", "The harness or the machine failed"),
 }
 
 ADVICE_MARK = "!"
@@ -84,7 +87,8 @@ def count_text(count: int, noun: str) -> str:
 
 
 def plain(text: str, ascii_only: bool) -> str:
-    """Our own punctuation in ASCII where the terminal knows no better."""
+    """Text fit for a terminal: no control characters a compiler may have printed, and ASCII where asked."""
+    text = _CONTROL.sub("\ufffd", text.replace("\t", " "))
     if not ascii_only:
         return text
     for sign, stand_in in (("×", "x"), ("…", "..."), ("·", "|"), ("→", "->"), ("–", "-")):

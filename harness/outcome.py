@@ -1,0 +1,108 @@
+"""What a compiler's run says, boiled down: the line that tells most, the signal, who is to blame. Pure."""
+
+from __future__ import annotations
+
+import re
+import signal as signals
+from typing import Any
+
+from harness.model import CompileOutcome
+
+EXCERPT = 4000
+"""Characters of output and messages that evidence keeps; the end says most."""
+
+_CATCH_ALL = re.compile(r"^(?:error: )?failed to compile Tile IR program\.?$")
+_TELLING = re.compile(r"\b(?:error|fatal|assert|unsupported|invalid|cannot|failed)", re.IGNORECASE)
+
+
+def blame(said: str, diagnosis: dict[str, Any] | None) -> tuple[str, str]:
+    """The guilty component and what it said itself, where the shim overheard it."""
+    if diagnosis and diagnosis.get("ptxas_called") and diagnosis.get("ptxas_exit_code"):
+        return "ptxas", str(diagnosis.get("ptxas_stderr") or "").strip()
+    if re.search(r"^\s*ptxas\b", said, re.MULTILINE):
+        return "ptxas", ""
+    if re.search(r"\b(?:lib)?nvvm\b", said, re.IGNORECASE):
+        return "nvvm", ""
+    return "tileiras", ""
+
+
+def what_ptxas_did(diagnosis: dict[str, Any] | None) -> str:
+    """What the shim saw, to be put behind a sentence; nothing where there was none."""
+    if not diagnosis or "ptxas_called" not in diagnosis:
+        return ""
+    if not diagnosis["ptxas_called"]:
+        return "; ptxas was never called, so tileiras or libnvvm failed before it"
+    if diagnosis.get("ptxas_exit_code"):
+        return f"; ptxas was called and ended with {ending(diagnosis['ptxas_exit_code'])}"
+    return "; ptxas was called and did its part"
+
+
+def output(compile: CompileOutcome) -> str:
+    """All that was printed, errors first."""
+    return "\n".join(part.strip() for part in (compile.stderr, compile.stdout) if part.strip())
+
+
+def diagnosed(said: str) -> str:
+    """What was said apart from tileiras's catch-all line, which tells nothing."""
+    return "\n".join(
+        line for line in said.splitlines() if line.strip() and not _CATCH_ALL.match(line.strip())
+    )
+
+
+def telling_line(said: str, telling: re.Pattern[str] = _TELLING) -> str:
+    """The line that says most: the first telling one, else the last."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    line = next((line for line in lines if telling.search(line)), lines[-1] if lines else "")
+    return line if len(line) <= 300 else line[:299] + "…"
+
+
+def run_facts(compile: CompileOutcome) -> dict[str, Any]:
+    """What evidence keeps of a run."""
+    return {
+        "stage": "compile",
+        "status": compile.status,
+        "exit_code": compile.exit_code,
+        "signal": death_signal(compile),
+        "stderr": compile.stderr[-EXCERPT:],
+        "stdout": compile.stdout[-EXCERPT:],
+        "wall_seconds": compile.wall_seconds,
+        "cpu_seconds": compile.cpu_seconds,
+        "peak_rss_bytes": compile.peak_rss_bytes,
+    }
+
+
+def death_signal(compile: CompileOutcome) -> int | None:
+    """The signal that ended tileiras, in either of the ways it may be told."""
+    if compile.signal is not None:
+        return compile.signal
+    code = compile.exit_code
+    return -code if code is not None and code < 0 else None
+
+
+def ending(code: int) -> str:
+    """An exit code in words; a shell tells a signal as 128 and its number."""
+    return signal_name(code - 128) if code > 128 else f"exit code {code}"
+
+
+def signal_name(number: int) -> str:
+    """SIGSEGV for 11."""
+    try:
+        return signals.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def memory_text(count: int) -> str:
+    """Bytes as people say them."""
+    return f"{count / (1 << 30):.1f} GiB" if count >= 1 << 30 else f"{count / (1 << 20):.0f} MiB"
+
+
+def memory_course(compile: CompileOutcome) -> str:
+    """Whether memory still grew in the second half of the run: a tenth and 32 MiB say so."""
+    late = [rss for _, rss in compile.rss_over_time[len(compile.rss_over_time) // 2 :]]
+    if len(late) < 2:
+        return ""
+    first, last = late[0], late[-1]
+    if last - first > max(32 << 20, first // 10):
+        return f"memory was still growing, from {memory_text(first)} to {memory_text(last)}"
+    return f"memory stayed flat at {memory_text(last)}"
