@@ -34,8 +34,14 @@ def advise(
 
 
 def _occupancy_missed(case: Case, inspection: Inspection) -> Advice | None:
+    """What the compiler spent on registers or shared memory keeps an SM from the CTAs asked for.
+
+    Where the thread count alone bounds an SM, no choice of registers could have done better.
+    """
     asked, got = case.hints.occupancy, inspection.ctas_per_sm
     if asked is None or got is None or got >= asked:
+        return None
+    if {"warps", "CTAs"} & set(inspection.limited_by.split(", ")):
         return None
     return Advice(
         "occupancy_missed", f"asked for {asked} CTAs per SM, {_limit(inspection)} {got or 'not even one'}"

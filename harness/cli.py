@@ -148,6 +148,7 @@ def clean(
 
 def _leave(command: Callable[[], int]) -> NoReturn:
     """Run a command; turn what it raises into one sentence on stderr and an exit code."""
+    from harness.commands.explain import NothingToExplain
     from harness.compile.cache import CacheError
     from harness.matrix import MatrixError
     from harness.store import StoreError as ResultsError
@@ -156,7 +157,7 @@ def _leave(command: Callable[[], int]) -> NoReturn:
     complain = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         code = command()
-    except (MatrixError, ProvisionError, StoreError, ResultsError) as error:
+    except (MatrixError, NothingToExplain, ProvisionError, StoreError, ResultsError) as error:
         complain.print(str(error), style="red", markup=False)
         code = Exit.WRONG_REQUEST
     except (CacheError, OSError) as error:

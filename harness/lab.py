@@ -86,6 +86,8 @@ class Lab:
         self.provisioner = Provisioner(self.store, self.supervisor, offline=offline, progress=progress)
         self.compiler = Compiler(self.supervisor, self.cache)
         self.disassembler = Disassembler(self.supervisor, self.cache)
+        self.compiler_cpu_seconds = 0.0
+        """CPU seconds inside tileiras and ptxas so far, of compiles that really ran."""
         self._tracers: dict[str, Tracer] = {}
         self._lock = threading.Lock()
 
@@ -137,7 +139,13 @@ class Lab:
         """One run of tileiras, or what an equal run came to before."""
         backend = self.provisioner.backend(question.toolchain)
         level = question.specialization.hints.opt_level
-        return self.compiler.compile(backend, bytecode_sha256, question.arch, level, self.deadlines.compile)
+        outcome = self.compiler.compile(
+            backend, bytecode_sha256, question.arch, level, self.deadlines.compile
+        )
+        if not outcome.cached:
+            with self._lock:
+                self.compiler_cpu_seconds += outcome.cpu_seconds
+        return outcome
 
     def inspect(self, question: Question, outcome: CompileOutcome) -> Inspection | None:
         """Resources and register-pool books of a compiled cubin."""

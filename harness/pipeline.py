@@ -200,7 +200,7 @@ def judged(cell: Cell, seen: Examination, components: dict[str, str], infra: str
         unsupported=seen.unsupported,
         infra=infra,
     )
-    seconds = {}
+    seconds: dict[str, float] = {}
     if seen.trace is not None:
         seconds |= {"trace": seen.trace.wall_seconds, "trace_cpu": seen.trace.cpu_seconds}
     if seen.compile is not None:

@@ -93,7 +93,8 @@ def match(cells: Iterable[Cell], pattern: str) -> Cell:
         raise NoSuchCell(
             f'each word of "{pattern}" fits a cell, but none fits all; nearest are:{_list(near)}'
         )
-    return _only([cell for cell in fitting if cell.device is None] or fitting, pattern)
+    exact = [cell for cell in fitting if set(describe(cell).lower().split()) == set(words)]
+    return _only(exact or [cell for cell in fitting if cell.device is None] or fitting, pattern)
 
 
 def describe(cell: Cell) -> str:
@@ -101,13 +102,13 @@ def describe(cell: Cell) -> str:
     case = cell.case
     told = {key: value for key, value in case.settings.items() if value is not None or key == "occupancy"}
     told |= {"layout": case.layout, "values": case.values, "seed": case.seed}
-    settings = [f"{key}={_word(value)}" for key, value in told.items() if _UNSAID.get(key) != value]
+    settings = [f"{key}={_word(value)}" for key, value in told.items() if (key, value) not in _UNSAID]
     where = [f"device={cell.device.name}"] if cell.device else []
     shape = [_shape(cell)] if case.shape else []
     return " ".join([cell.toolchain.name, cell.arch, case.kernel, *shape, case.dtype, *settings, *where])
 
 
-_UNSAID = {"opt_level": 3, "layout": "contiguous", "values": "normal", "seed": 0}
+_UNSAID = (("opt_level", 3), ("layout", "contiguous"), ("values", "normal"), ("seed", 0))
 
 
 def _only(cells: list[Cell], pattern: str) -> Cell:

@@ -172,7 +172,7 @@ def _facts(lab: Lab, counters: Counters | None, results: list[CellResult], wall:
         "cpu_seconds": {
             "harness": round(own.ru_utime + own.ru_stime, 3),
             "children": round(children.ru_utime + children.ru_stime, 3),
-            "compilers": round(lab.compiler.cpu_seconds, 3),
+            "compilers": round(lab.compiler_cpu_seconds, 3),
             "tracers": round(lab.tracer_cpu_seconds, 3),
         },
     }

@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from packaging.version import InvalidVersion, Version
+from pydantic import BaseModel
 
 from harness.matrix import expand, schema
 from harness.matrix.document import Document
 from harness.matrix.explain import example
 from harness.matrix.locate import TomlPath
 from harness.matrix.problems import Problem, listing, nearest, quote, suggestion
-from harness.matrix.words import COMPONENTS
+from harness.matrix.rules import OneOrMany
+from harness.matrix.words import COMPONENTS, DTYPE_ALIASES
 
 KnownVersions = Callable[[str], Sequence[str]]
 """Versions there are of a package (the values of `words.COMPONENTS`), oldest first."""
@@ -78,22 +80,26 @@ def _no_such_version(package: str, version: str, existing: Sequence[str]) -> str
 # --- repetition -------------------------------------------------------------------------------
 
 
-def repeated_values(document: Document, table_path: TomlPath, table: Any) -> Iterator[Problem]:
+def repeated_values(
+    document: Document, here: TomlPath, model: type[BaseModel], table: Mapping[str, Any]
+) -> Iterator[Problem]:
     """Values that an axis lists twice, another spelling of the same dtype included."""
-    for key in type(table).model_fields:
-        values = getattr(table, key)
-        if not isinstance(values, tuple) or key in ("exclude", "parameters"):
+    for key, values in table.items():
+        if key not in model.model_fields or key in _NO_AXES or not isinstance(values, list):
             continue
-        seen: set[tuple[str, Any]] = set()
+        if key == "shape" and OneOrMany(depth=1).unwrapped(values):
+            continue  # one square shape, not two equal extents
+        seen: set[str] = set()
         for index, value in enumerate(values):
-            # True == 1 == 1.0 in Python, but not to a compiler.
-            identity = (type(value).__name__, value)
+            identity = repr(DTYPE_ALIASES.get(value, value) if isinstance(value, str) else value)
             if identity in seen:
                 yield document.problem(
-                    (*table_path, key, index), "repeats an earlier value of the list; remove one"
+                    (*here, key, index), "repeats an earlier value of the list; remove one"
                 )
-                break
             seen.add(identity)
+
+
+_NO_AXES = ("exclude", "parameters")
 
 
 def toolchain_table(document: Document, index: int, table: schema.ToolchainTable) -> Iterator[Problem]:

@@ -218,8 +218,8 @@ def repeated_cases(document: Document, tables: Mapping[int, schema.CaseTable]) -
     seen: dict[tuple[Any, ...], int] = {}
     for index, table in tables.items():
         for case in expand.cases(table):
-            # The types tell the constants 1, 1.0 and true apart, which Python takes for equal.
-            identity = (case, tuple(type(value) for _, value in case.knobs))
+            # The text tells the constants 1, 1.0 and true apart, which Python takes for equal.
+            identity = (case, repr(case.knobs))
             if identity in seen:
                 text = f"asks again for a case of #{seen[identity] + 1} ({_words(case)}); ask for it once"
                 yield document.problem(("case", index), text)

@@ -15,7 +15,8 @@ from harness.matrix.locate import TomlPath
 from harness.matrix.problems import Problem, listing, quote, show, suggestion
 from harness.matrix.rules import OneOrMany
 
-_KINDS = ("array", "scalar", "constant", "list", "tuple")
+_ITEM_KINDS = ("array", "scalar", "constant")
+_KINDS = (*_ITEM_KINDS, "list", "tuple")
 
 
 def toml(value: Any) -> str:
@@ -65,9 +66,8 @@ def _problem(
                 path, f"is missing; add it, for example {example(key)}", f"key {quote(key)}"
             )
         case "union_tag_not_found":
-            return document.problem(
-                path, f"is missing; write one of {listing(map(quote, _KINDS), 'or')}", 'key "kind"'
-            )
+            choice = listing(map(quote, _KINDS if "items" not in steps else _ITEM_KINDS), "or")
+            return document.problem(path, f"is missing; write one of {choice}", 'key "kind"')
         case "extra_forbidden":
             keys = _keys_at(model, steps[:-1])
             return document.problem(path, f"unknown key; {_suggest_key(key, keys)}")
@@ -78,13 +78,10 @@ def _problem(
         case "matrix_value":
             return document.problem(path, context["sentence"]())
         case "union_tag_invalid":
-            kind = value.get("kind")
-            found = (
-                suggestion(kind, _KINDS)
-                if isinstance(kind, str)
-                else f"known are {listing(map(quote, _KINDS))}"
-            )
-            return document.problem((*path, "kind"), f"unknown kind of parameter, {show(kind)}; {found}")
+            kind, kinds = value.get("kind"), _KINDS if "items" not in steps else _ITEM_KINDS
+            listed = f"known are {listing(map(quote, kinds))}"
+            remedy = suggestion(kind, kinds, listed) if isinstance(kind, str) else listed
+            return document.problem((*path, "kind"), f"unknown kind of parameter, {show(kind)}; {remedy}")
         case "matrix_type":
             expected = context["expected"]
         case "model_type" | "model_attributes_type" | "dict_type":

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -13,6 +14,7 @@ from harness.matrix import check, check_cases, expand, schema
 from harness.matrix.check import KnownVersions
 from harness.matrix.document import Document, read_document
 from harness.matrix.explain import example, explain
+from harness.matrix.locate import TomlPath
 from harness.matrix.problems import MatrixError, Problem, listing, quote, suggestion
 from harness.matrix.value import Matrix, Timeouts
 
@@ -65,7 +67,7 @@ def load_matrix(
 
 
 class _Tables:
-    """The tables that are well-formed by themselves, by index."""
+    """The tables without a fault of their own, by index."""
 
     def __init__(self) -> None:
         self.toolchain: dict[int, schema.ToolchainTable] = {}
@@ -101,16 +103,15 @@ def _problems(
     if known_versions is not None:
         yield from check.versions(document, known_versions)
     for index, raw in document.tables("case"):
-        yield from check_cases.case_keys(document, index, raw, known_kernels)
-    if tables.target is not None:
-        yield from check.repeated_values(document, ("target",), tables.target)
+        misfits = list(check_cases.case_keys(document, index, raw, known_kernels))
+        if misfits:
+            tables.case.pop(index, None)
+        yield from misfits
     for index, toolchain in tables.toolchain.items():
-        yield from check.repeated_values(document, ("toolchain", index), toolchain)
         yield from check.toolchain_table(document, index, toolchain)
     yield from check.toolchain_names(document, tables.toolchain)
     yield from check.devices(document, tables.device, tables.target)
     for index, case in tables.case.items():
-        yield from check.repeated_values(document, ("case", index), case)
         yield from check_cases.shapes(document, index, case)
         yield from check_cases.parameters(document, index, case)
     yield from check_cases.repeated_cases(document, tables.case)
@@ -133,16 +134,28 @@ def _top_level(document: Document) -> Iterator[Problem]:
 
 
 def _tables(document: Document, tables: _Tables) -> Iterator[Problem]:
-    """Check each table by itself, and keep the well-formed."""
+    """Check each table by itself, and keep the faultless."""
     for name, model in _MANY.items():
         for index, table in document.tables(name):
-            try:
-                getattr(tables, name)[index] = model.model_validate(table)
-            except ValidationError as error:
-                yield from explain(document, (name, index), model, error)
+            checked, problems = _table(document, (name, index), model, table)
+            if checked is not None:
+                getattr(tables, name)[index] = checked
+            yield from problems
     for name, model in _ONE.items():
         if isinstance(document.data.get(name), dict):
-            try:
-                setattr(tables, name, model.model_validate(document.data[name]))
-            except ValidationError as error:
-                yield from explain(document, (name,), model, error)
+            checked, problems = _table(document, (name,), model, document.data[name])
+            if checked is not None:
+                setattr(tables, name, checked)
+            yield from problems
+
+
+def _table(
+    document: Document, here: TomlPath, model: type[BaseModel], table: dict[str, Any]
+) -> tuple[BaseModel | None, Iterator[Problem]]:
+    repeated = check.repeated_values(document, here, model, table)
+    try:
+        checked = model.model_validate(table)
+    except ValidationError as error:
+        return None, chain(explain(document, here, model, error), repeated)
+    problems = list(repeated)
+    return (None if problems else checked), iter(problems)

@@ -71,7 +71,7 @@ class Whole(Rule):
         number = show(value).removeprefix("the number ")
         if self.power_of_two:
             return f"{number} is not a power of two from {self.low} to {self.high}; write one"
-        return f"{number} is outside {self.low} to {self.high}; write a whole number in that range"
+        return f"{number} is out of range; write a whole number from {self.low} to {self.high}"
 
     def describe(self) -> _Json:
         if self.power_of_two:
@@ -94,10 +94,8 @@ class Number(Rule):
             raise wrong_type("a number")
         if not self.low <= value <= self.high or (self.above and value == self.low):
             number = show(value).removeprefix("the number ")
-            span = (
-                f"above {self.low:g}, up to {self.high:g}" if self.above else f"{self.low:g} to {self.high:g}"
-            )
-            raise bad_value(lambda: f"{number} is outside the range {span}; write a number inside it")
+            span = f"{'above' if self.above else 'from'} {self.low:g} to {self.high:g}"
+            raise bad_value(lambda: f"{number} is out of range; write a number {span}")
         return float(value)
 
     def describe(self) -> _Json:

@@ -120,7 +120,7 @@ class TargetTable(Table):
 
     arch: Axis[Arch] = Field(
         description="GPU architectures. One a toolchain cannot do is reported as unsupported.",
-        examples=[["sm_90", "sm_120"]],
+        examples=["sm_90"],
     )
 
 
@@ -365,7 +365,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _without_null(schema: Any) -> Any:
-    """Drop what TOML cannot say (null), and titles, which only repeat the keys."""
+    """Drop what TOML cannot say (null), and titles and tables of defaults, which only repeat the keys."""
     if isinstance(schema, list):
         return [_without_null(item) for item in schema if item != {"type": "null"}]
     if not isinstance(schema, dict):
@@ -373,7 +373,8 @@ def _without_null(schema: Any) -> Any:
     kept = {
         key: _without_null(value)
         for key, value in schema.items()
-        if not (key == "default" and value is None) and not (key == "title" and value != "matrix.toml")
+        if not (key == "default" and (value is None or isinstance(value, dict)))
+        and not (key == "title" and value != "matrix.toml")
     }
     match kept:
         case {"anyOf": [dict() as only]}:

@@ -16,7 +16,7 @@ from harness.toolchain.compose import compose
 from harness.toolchain.errors import InstallError, UnsupportedFrontend
 from harness.toolchain.install import Installed, Installer
 from harness.toolchain.package_tools import PackageTools
-from harness.toolchain.resolve import FRONTEND, NVCC, NVVM, TILEIRAS, TOOLKIT, Resolver
+from harness.toolchain.resolve import FRONTEND, NVCC, NVVM, TILEIRAS, TOOLKIT, Pin, Resolver
 from harness.toolchain.store import Store
 
 FIRST_FRONTEND = Version("1.3.0")
@@ -84,6 +84,14 @@ class Provisioner:
                 self._backends[toolchain] = known
         return known
 
+    def component_versions(self, toolchain: Toolchain) -> dict[str, str]:
+        """Component → version that `backend` would compose. Resolves if need be, installs nothing."""
+        packages = {"tileiras": TILEIRAS, "nvvm": NVVM, "ptxas": NVCC}
+        return {
+            name: self._pin(package, getattr(toolchain, name), toolchain.cuda_toolkit).version
+            for name, package in packages.items()
+        }
+
     def lock_report(self) -> dict[str, Any]:
         """Everything this store ever resolved: lock name → requirement, time, packages with hashes."""
         return self._resolver.report()
@@ -109,10 +117,12 @@ class Provisioner:
         return compose(self._store, self._supervisor, tileiras, nvvm, ptxas)
 
     def _component(self, package: str, wanted: str | None, toolkit: str) -> Installed:
+        return self._installer.component(self._pin(package, wanted, toolkit))
+
+    def _pin(self, package: str, wanted: str | None, toolkit: str) -> Pin:
         if wanted is not None:
-            return self._installer.component(self._resolver.component(package, wanted))
-        exact = self._resolver.choose(TOOLKIT, toolkit)
-        return self._installer.component(self._resolver.toolkit(exact).pin(package))
+            return self._resolver.component(package, wanted)
+        return self._resolver.toolkit(self._resolver.choose(TOOLKIT, toolkit)).pin(package)
 
     def _give_up(self) -> None:
         if self._supervisor.cancelled:
