@@ -17,6 +17,7 @@ from harness.matrix.check import items
 from harness.matrix.document import Document
 from harness.matrix.explain import example
 from harness.matrix.locate import TomlPath
+from harness.matrix.parameters import ArrayItem, ArrayParameter, ListParameter, TupleParameter
 from harness.matrix.problems import Problem, listing, quote, suggestion
 from harness.matrix.rules import OneOrMany
 from harness.matrix.words import KNOBS
@@ -188,17 +189,17 @@ def parameters(document: Document, index: int, table: schema.CaseTable) -> Itera
             )
         seen.add(parameter.name)
         match parameter:
-            case schema.ArrayParameter():
+            case ArrayParameter():
                 yield from _dimensions(document, at, parameter)
-            case schema.ListParameter():
+            case ListParameter():
                 yield from _dimensions(document, (*at, "element"), parameter.element)
-            case schema.TupleParameter():
+            case TupleParameter():
                 for position, item in enumerate(parameter.items):
-                    if isinstance(item, schema.ArrayItem):
+                    if isinstance(item, ArrayItem):
                         yield from _dimensions(document, (*at, "items", position), item)
 
 
-def _dimensions(document: Document, at: TomlPath, array: schema.ArrayItem) -> Iterator[Problem]:
+def _dimensions(document: Document, at: TomlPath, array: ArrayItem) -> Iterator[Problem]:
     for key in ("shape_divisible_by", "shape_constant", "stride_divisible_by", "stride_constant"):
         given = getattr(array, key)
         if given is not None and len(given) not in (1, array.rank):

@@ -15,6 +15,9 @@ from harness.matrix.problems import MatrixError, Problem, printable, quote
 MAX_BYTES = 1_000_000
 """Largest file read; a matrix is written by hand."""
 
+MAX_DEPTH = 20
+"""Tables and lists within each other; a matrix needs less than ten, and what looks at it may recurse."""
+
 
 @dataclass(frozen=True)
 class Document:
@@ -64,11 +67,22 @@ def read_document(path: Path) -> Document:
     """Read and parse a file. Raises MatrixError if there is none, or it is not TOML."""
     text = _read(path)
     try:
-        return Document(path, tomllib.loads(text), find_lines(text))
+        data = tomllib.loads(text)
+        if _deeper_than(MAX_DEPTH, data):
+            raise RecursionError
+        return Document(path, data, find_lines(text))
     except RecursionError:
-        raise _refused(path, "nests lists too deeply; write it flatter") from None
+        raise _refused(path, "nests tables or lists too deeply; write it flatter") from None
     except ValueError as error:  # TOMLDecodeError, or a number with too many digits
         raise MatrixError([_broken(path, text, str(error))]) from None
+
+
+def _deeper_than(depth: int, data: Any) -> bool:
+    level = [data]
+    for _ in range(depth):
+        nested = [item.values() if isinstance(item, dict) else item for item in level]
+        level = [inner for items in nested for inner in items if isinstance(inner, dict | list)]
+    return bool(level)
 
 
 def _read(path: Path) -> str:

@@ -8,6 +8,7 @@ from itertools import product
 from typing import TypeVar
 
 from harness.kernels.arrays import ITEMSIZE
+from harness.matrix import parameters as tables
 from harness.matrix import schema
 from harness.matrix.value import Generator
 from harness.matrix.words import KNOBS
@@ -74,9 +75,9 @@ def device(table: schema.DeviceTable) -> Device:
 # --- cases ------------------------------------------------------------------------------------
 
 
-def constants(table: schema.CaseTable) -> list[schema.ConstantParameter]:
+def constants(table: schema.CaseTable) -> list[tables.ConstantParameter]:
     """The constants among a kernel's own parameters: each is an axis."""
-    return [p for p in table.parameters or () if isinstance(p, schema.ConstantParameter)]
+    return [p for p in table.parameters or () if isinstance(p, tables.ConstantParameter)]
 
 
 def count(table: schema.CaseTable) -> int:
@@ -144,45 +145,45 @@ def _or_default(axis: tuple[T, ...] | None) -> tuple[T | None, ...]:
 
 def _dtype_of(table: schema.CaseTable) -> str:
     """What a case of a kernel without "$dtype" is labelled with: the dtype of its first array or scalar."""
-    typed = (p for p in table.parameters or () if isinstance(p, schema.ArrayItem | schema.ScalarItem))
+    typed = (p for p in table.parameters or () if isinstance(p, tables.ArrayItem | tables.ScalarItem))
     return next((p.dtype for p in typed), "")
 
 
 def parameters(
-    given: Sequence[schema.Parameter], dtype: str, fixed: dict[str, Scalar]
+    given: Sequence[tables.Parameter], dtype: str, fixed: dict[str, Scalar]
 ) -> tuple[Parameter, ...]:
     return tuple(_parameter(parameter, dtype, fixed) for parameter in given)
 
 
-def _parameter(given: schema.Parameter, dtype: str, fixed: dict[str, Scalar]) -> Parameter:
+def _parameter(given: tables.Parameter, dtype: str, fixed: dict[str, Scalar]) -> Parameter:
     match given:
-        case schema.ArrayParameter():
+        case tables.ArrayParameter():
             return _array(given, given.name, dtype)
-        case schema.ScalarParameter():
+        case tables.ScalarParameter():
             return ScalarParameter(given.name, _actual(given.dtype, dtype))
-        case schema.ConstantParameter():
+        case tables.ConstantParameter():
             return Constant(given.name, fixed[given.name])
-        case schema.ListParameter():
+        case tables.ListParameter():
             element = _array(given.element, given.name, dtype)
             return ArrayList(given.name, element, given.alias_groups, given.elements_may_alias)
-        case schema.TupleParameter():
+        case tables.TupleParameter():
             named = [(f"{given.name}.{index}", item) for index, item in enumerate(given.items)]
             return TupleParameter(given.name, tuple(_item(name, item, dtype) for name, item in named))
 
 
 def _item(
-    name: str, item: schema.ArrayItem | schema.ScalarItem | schema.ConstantItem, dtype: str
+    name: str, item: tables.ArrayItem | tables.ScalarItem | tables.ConstantItem, dtype: str
 ) -> Array | ScalarParameter | Constant:
     match item:
-        case schema.ArrayItem():
+        case tables.ArrayItem():
             return _array(item, name, dtype)
-        case schema.ScalarItem():
+        case tables.ScalarItem():
             return ScalarParameter(name, _actual(item.dtype, dtype))
-        case schema.ConstantItem():
+        case tables.ConstantItem():
             return Constant(name, item.value)
 
 
-def _array(given: schema.ArrayItem, name: str, case_dtype: str) -> Array:
+def _array(given: tables.ArrayItem, name: str, case_dtype: str) -> Array:
     """Fill in what a JIT launch assumes of a contiguous array, aligned to 16 bytes, whose rows and
     extents are multiples of 16."""
     dtype, rank = _actual(given.dtype, case_dtype), given.rank

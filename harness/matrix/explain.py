@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from harness.matrix import schema
+from harness.matrix import parameters, schema
 from harness.matrix.document import Document
 from harness.matrix.locate import TomlPath
 from harness.matrix.problems import Problem, listing, quote, show, suggestion
@@ -29,7 +29,11 @@ def toml(value: Any) -> str:
 
 
 def _examples() -> Mapping[str, str]:
-    models = [m for m in vars(schema).values() if isinstance(m, type) and issubclass(m, BaseModel)]
+    models = [
+        m
+        for m in (*vars(parameters).values(), *vars(schema).values())
+        if isinstance(m, type) and issubclass(m, BaseModel)
+    ]
     fields = [item for model in models for item in model.model_fields.items()]
     return {key: f"{key} = {toml(field.examples[0])}" for key, field in fields if field.examples}
 

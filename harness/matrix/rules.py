@@ -18,7 +18,7 @@ from packaging.version import InvalidVersion, Version
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from harness.matrix.problems import quote, show, suggestion
+from harness.matrix.problems import listing, quote, show, suggestion
 
 MAX_VALUES = 10_000
 """Values in one list."""
@@ -137,7 +137,9 @@ class Word(Rule):
 
     def _sentence(self, value: str) -> str:
         noun = self.kind.partition(" ")[2]
-        remedy = suggestion(value, (*self.words, *dict(self.aliases)), suggestion("", self.words))
+        remedy = suggestion(
+            value, (*self.words, *dict(self.aliases)), f"known are {listing(map(quote, self.words))}"
+        )
         return f"unknown {noun} {quote(value)}; {remedy}"
 
     def describe(self) -> _Json:

@@ -5,69 +5,14 @@ Checks that need more than one key (kernels and their settings, duplicates) are 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeVar
-from typing import Literal as OneOf
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from harness import kernels
 from harness.matrix import words
-from harness.matrix.rules import (
-    DriverRange,
-    Flag,
-    Literal,
-    Number,
-    OneOrMany,
-    OrWord,
-    ReleaseVersion,
-    Text,
-    Whole,
-    Word,
-)
-
-T = TypeVar("T")
-Axis = Annotated[tuple[T, ...], OneOrMany()]
-
-
-class KernelRule(Text):
-    """A kernel by name; editors offer the shipped ones. Whether there is one, `check_cases` knows."""
-
-    def describe(self) -> dict[str, Any]:
-        own = {"type": "string", "pattern": r"^.+\.py:[A-Za-z_][A-Za-z0-9_]*$"}
-        return {"anyOf": [{"type": "string", "enum": list(kernels.names())}, own]}
-
-
-Arch = Annotated[str, Word("an architecture", words.ARCHS)]
-Dtype = Annotated[str, Word("a dtype", words.DTYPES, tuple(words.DTYPE_ALIASES.items()))]
-ArrayDtype = Annotated[str, Word("a dtype", (*words.DTYPES, "$dtype"), tuple(words.DTYPE_ALIASES.items()))]
-Version = Annotated[str, ReleaseVersion()]
-Label = Annotated[
-    str,
-    Text(
-        "a name",
-        r"[A-Za-z0-9][A-Za-z0-9._+-]*",
-        "letters, digits and any of . _ + -, letter or digit first",
-        60,
-    ),
-]
-Identifier = Annotated[
-    str, Text("a parameter name", r"[A-Za-z_][A-Za-z0-9_]*", "letters, digits and _, no digit first")
-]
-KernelName = Annotated[
-    str, KernelRule("the name of a kernel", r"[^\x00-\x1f]+", "printable characters", 4096)
-]
-Divisor = Annotated[int, Whole(1, 2**30)]
-Seconds = Annotated[float, Number(0, 86_400, above=True)]
-Extent = Annotated[int, Whole(0, 2**31 - 1)]
-Seed = Annotated[int, Whole(0, 2**63 - 1)]
-PerDimension = Annotated[tuple[T, ...], OneOrMany(unique=False)]
-ExtentOrDynamic = Annotated[int | None, OrWord(Whole(0, 2**31 - 1), "dynamic")]
-
-
-class Table(BaseModel):
-    """Base: unknown keys are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+from harness.matrix.fields import Arch, Axis, Dtype, Extent, KernelName, Label, Seconds, Seed, Table, Version
+from harness.matrix.parameters import Parameter
+from harness.matrix.rules import DriverRange, Flag, Number, OneOrMany, OrWord, Text, Whole, Word
 
 
 class ExcludeTable(Table):
@@ -135,114 +80,6 @@ class DeviceTable(Table):
     driver: Annotated[str, DriverRange()] = Field(
         "", description="Driver versions that will do; left out: any.", examples=[">=580"]
     )
-
-
-class ArrayItem(Table):
-    """An array, as part of a list or tuple. Left out, an assumption is what a JIT launch of a
-    contiguous, aligned array would make."""
-
-    kind: OneOf["array"] = Field(description="Kind of parameter.")
-    dtype: ArrayDtype = Field(
-        "$dtype", description='Element type; "$dtype" is the dtype of the case.', examples=["bfloat16"]
-    )
-    rank: Annotated[int, Whole(0, 16)] = Field(description="Number of dimensions.", examples=[2])
-    base_divisible_by: Divisor = Field(
-        16, description="What divides the base address, in bytes.", examples=[16]
-    )
-    shape_divisible_by: PerDimension[Divisor] | None = Field(
-        None, description="What divides the extents: one for all, or one a dimension.", examples=[16]
-    )
-    shape_constant: PerDimension[ExtentOrDynamic] | None = Field(
-        None,
-        description='Extents that are baked in, one a dimension; "dynamic": not known.',
-        examples=[["dynamic", 512]],
-    )
-    stride_divisible_by: PerDimension[Divisor] | None = Field(
-        None,
-        description="What divides the strides, in elements: one for all, or one a dimension.",
-        examples=[[8, 1]],
-    )
-    stride_constant: PerDimension[ExtentOrDynamic] | None = Field(
-        None,
-        description='Strides that are baked in, in elements, one a dimension; "dynamic": not known.',
-        examples=[["dynamic", 1]],
-    )
-    alias_groups: tuple[Identifier, ...] = Field(
-        (), description="Arrays that share a group may overlap.", examples=[["a"]]
-    )
-    may_alias_internally: Annotated[bool, Flag()] = Field(
-        False, description="Whether two elements may share memory.", examples=[False]
-    )
-    index_dtype: Annotated[str, Word("an index dtype", words.INDEX_DTYPES)] = Field(
-        "int32", description="Type of extents and strides.", examples=["int32"]
-    )
-
-
-class ScalarItem(Table):
-    """A number passed at launch, as part of a tuple."""
-
-    kind: OneOf["scalar"] = Field(description="Kind of parameter.")
-    dtype: ArrayDtype = Field("int32", description="Its type.", examples=["int32"])
-
-
-class ConstantItem(Table):
-    """A number baked into the kernel, as part of a tuple."""
-
-    kind: OneOf["constant"] = Field(description="Kind of parameter.")
-    value: Annotated[bool | int | float, Literal()] = Field(description="Its value.", examples=[128])
-
-
-class Named(Table):
-    """Base of the parameters of a kernel."""
-
-    name: Identifier = Field(description="Name of the parameter in the kernel.", examples=["x"])
-
-
-class ArrayParameter(ArrayItem, Named):
-    """An array. Left out, an assumption is what a JIT launch of a contiguous, aligned array would make."""
-
-
-class ScalarParameter(ScalarItem, Named):
-    """A number passed at launch."""
-
-
-class ConstantParameter(Named):
-    """A `ct.Constant`: a number baked into the kernel. A list makes it an axis."""
-
-    kind: OneOf["constant"] = Field(description="Kind of parameter.")
-    value: Axis[Annotated[bool | int | float, Literal()]] = Field(
-        description="Its value, or values to try.", examples=[128]
-    )
-
-
-class ListParameter(Named):
-    """A list of arrays of one description."""
-
-    kind: OneOf["list"] = Field(description="Kind of parameter.")
-    element: ArrayItem = Field(
-        description="What every array of the list is.", examples=[{"kind": "array", "rank": 2}]
-    )
-    alias_groups: tuple[Identifier, ...] = Field(
-        (), description="Parameters that share a group may overlap.", examples=[["a"]]
-    )
-    elements_may_alias: Annotated[bool, Flag()] = Field(
-        False, description="Whether two arrays of the list may overlap.", examples=[False]
-    )
-
-
-class TupleParameter(Named):
-    """A tuple (cuda-tile 1.5 and newer)."""
-
-    kind: OneOf["tuple"] = Field(description="Kind of parameter.")
-    items: tuple[Annotated[ArrayItem | ScalarItem | ConstantItem, Field(discriminator="kind")], ...] = Field(
-        description="Its items, in order.", examples=[[{"kind": "scalar"}]]
-    )
-
-
-Parameter = Annotated[
-    ArrayParameter | ScalarParameter | ConstantParameter | ListParameter | TupleParameter,
-    Field(discriminator="kind"),
-]
 
 
 class GenerateTable(Table):
