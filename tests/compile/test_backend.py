@@ -14,7 +14,7 @@ from harness.compile.backend import Compiler
 from harness.compile.cache import Cache, CacheError
 from harness.model import Backend, CompileOutcome
 from harness.process import Cancelled, StartError, Supervisor
-from harness.warden import all_pids
+from harness.process.warden import all_pids
 
 
 @pytest.fixture

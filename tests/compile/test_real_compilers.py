@@ -36,8 +36,8 @@ from harness.model import (
     TraceOutcome,
 )
 from harness.process import Supervisor
+from harness.process.warden import bearers
 from harness.toolchain import Provisioner, open_store
-from harness.warden import bearers
 
 pytestmark = pytest.mark.toolchain
 

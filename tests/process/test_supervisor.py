@@ -15,8 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.process import BoundedOutput, Cancelled, StartError, Supervisor
-from harness.warden import TOKEN_VARIABLE, bearers, group_members, stat_fields
+from harness.process import Cancelled, StartError, Supervisor, warden
+from harness.process.group import Group
+from harness.process.output import BoundedOutput
+from harness.process.warden import TOKEN_VARIABLE, bearers, group_members, stat_fields
 
 PYTHON = [sys.executable, "-ISs", "-c"]
 
@@ -350,7 +352,7 @@ def test_a_warden_that_died_is_replaced_and_told_everything() -> None:
 def test_the_warden_spares_a_group_whose_number_was_reused() -> None:
     """Registered with another start time than the process that bears the number now."""
     bystander = subprocess.Popen(["/bin/sleep", "100"], start_new_session=True)
-    script = Path(sys.modules["harness.warden"].__file__ or "")
+    script = Path(sys.modules["harness.process.warden"].__file__ or "")
     try:
         line = f"+{bystander.pid} 1\n".encode()
         subprocess.run([sys.executable, "-IS", script, "token"], input=line, timeout=20, check=True)
@@ -358,3 +360,32 @@ def test_the_warden_spares_a_group_whose_number_was_reused() -> None:
     finally:
         bystander.kill()
         bystander.wait(5)
+
+
+# --- what will not die ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def immortal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """SIGKILL does nothing for a while, as for a process stuck in the driver."""
+    with monkeypatch.context() as patch:
+        patch.setattr(warden, "kill_group", lambda pgid: None)
+        end = Group.end
+        patch.setattr(Group, "end", lambda self, patience=0.2, *, kill=True: end(self, 0.2, kill=kill))
+        yield
+
+
+def test_a_process_that_will_not_die_is_waited_for_briefly_and_said(
+    supervisor: Supervisor, immortal: None
+) -> None:
+    begun = time.monotonic()
+    done = supervisor.run(python("while True: pass"), deadline=0.3)
+    assert time.monotonic() - begun < 3
+    assert (done.timed_out, done.unkillable, done.exit_code, done.signal) == (True, True, None, None)
+    assert done.cpu_seconds > 0
+
+
+def test_a_worker_that_will_not_die_is_said(supervisor: Supervisor, immortal: None) -> None:
+    worker = supervisor.spawn(["/bin/sleep", "100"])
+    assert not worker.kill()
+    assert worker.alive

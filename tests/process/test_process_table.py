@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from harness.process_table import Sampler, Seen, look_at, look_at_group
+from harness.process.table import Sampler, Seen, look_at, look_at_group
 
 
 def seen(pid: int, name: str, cpu: float, reaped: float = 0.0, rss: int = 1, started: int = 0) -> Seen:

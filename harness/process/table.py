@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 
 from harness.model import ProcessUsage
-from harness.warden import group_members, stat_fields
+from harness.process.warden import group_members, stat_fields
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
