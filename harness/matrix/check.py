@@ -73,7 +73,9 @@ def _named(asked: str, existing: Sequence[str]) -> bool:
 
 def _no_such_version(package: str, version: str, existing: Sequence[str]) -> str:
     text = f"there is no {package} {quote(version)}; there are {listing(existing)}"
-    near = nearest(version, existing)
+    # Of the same series if there is one, else of any.
+    series = [other for other in existing if other.split(".")[:2] == version.split(".")[:2]]
+    near = nearest(version, series) or nearest(version, existing)
     return f"{text}; did you mean {quote(near)}?" if near else f"{text}; choose one of them"
 
 

@@ -27,7 +27,7 @@ VERSIONS = {
 }
 SENTENCE = re.compile(r"^[^\n]*matrix\.toml(:\d+)?: \S[^\n]*$")
 
-calm = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+calm = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 
 
 def load(folder: Path, text: str | bytes) -> Matrix | None:

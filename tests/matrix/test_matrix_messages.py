@@ -463,6 +463,11 @@ def test_a_list_without_end(complaints: Load) -> None:
             'there are 13.3.73 and 13.4.92; did you mean "13.4.92"?',
         ),
         (
+            'cuda_tile = "1.5.0"\ncuda_toolkit = "13.3.1"\nnvvm = "13.3.92"',
+            'matrix.toml:4: [[toolchain]] #1, key "nvvm": there is no nvidia-nvvm "13.3.92"; '
+            'there are 13.3.73 and 13.4.92; did you mean "13.3.73"?',
+        ),
+        (
             'cuda_tile = "1.5.0"\ncuda_toolkit = 13.3',
             'matrix.toml:3: [[toolchain]] #1, key "cuda_toolkit": expected a version in quotes, found the '
             'number 13.3; write cuda_toolkit = "13.3.1", say',
