@@ -1,0 +1,127 @@
+"""What a bisection came to, as a record that reports and repros can keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.bisect.components import Blame
+from harness.bisect.search import Ending
+from harness.model import Cell, Record, Toolchain, Verdict
+from harness.oracle import Answer
+
+
+@dataclass(frozen=True)
+class Probe(Record):
+    """One question that was asked. `stage` is version | bytecode | mix.
+
+    `seconds` is what the answer took now; remembered compiles take next to nothing.
+    `bytecode_version` is set where it was not left to the toolchain. At most `left` steps of the
+    stage were still to come.
+    """
+
+    stage: str
+    label: str
+    toolchain: Toolchain
+    components: dict[str, str]
+    answer: Answer
+    verdict: Verdict
+    summary: str
+    seconds: float
+    left: int = 0
+    bytecode_version: str | None = None
+    bytecode_sha256: str | None = None
+
+
+@dataclass(frozen=True)
+class Point(Record):
+    """A version on the axis: `version` by the component under suspicion, `stands_for` by the axis."""
+
+    version: str
+    stands_for: tuple[str, ...]
+    toolchain: Toolchain
+    components: dict[str, str]
+    reason: str = ""
+    """Why it could not be told, where it is part of a gap."""
+
+
+@dataclass(frozen=True)
+class Side(Record):
+    """One side of the cell's version: the edge there, or how far it was looked for in vain.
+
+    `gap` could not be told; `untested` are taken for bad because they lie between bad ones.
+    """
+
+    ending: Ending
+    bad: Point
+    good: Point | None = None
+    gap: tuple[Point, ...] = ()
+    untested: tuple[Point, ...] = ()
+
+
+@dataclass(frozen=True)
+class Accusation(Record):
+    """Whom the mixes of one edge's good and bad toolchain convict. `edge` is older | newer."""
+
+    edge: str
+    good: Point
+    bad: Point
+    blame: Blame
+    evidence: tuple[str, ...]
+    proving: tuple[Toolchain, ...] = ()
+    """Mixes whose answers the blame rests on."""
+
+
+@dataclass(frozen=True)
+class BisectResult(Record):
+    """Everything a bisection found out, and the probes it rests on.
+
+    `over` is the axis, `named_by` what its versions are called by: a component, or the axis itself.
+    `flips` are neighbouring versions with different answers; more than one a side means that the fault
+    comes and goes. `left_out` are (version, reason) that could not even be asked.
+    """
+
+    cell: Cell
+    oracle: str
+    verdict: Verdict
+    signature: str | None
+    summary: str
+    over: str
+    named_by: str
+    older: Side
+    newer: Side
+    flips: tuple[tuple[str, str], ...]
+    left_out: tuple[tuple[str, str], ...]
+    accusations: tuple[Accusation, ...]
+    probes: tuple[Probe, ...]
+    seconds: float
+
+    @property
+    def last_good(self) -> Point | None:
+        """The newest good version before the fault."""
+        return self.older.good
+
+    @property
+    def first_bad(self) -> Point:
+        """The oldest version known to be bad."""
+        return self.older.bad
+
+    @property
+    def last_bad(self) -> Point:
+        """The newest version known to be bad."""
+        return self.newer.bad
+
+    @property
+    def first_fixed(self) -> Point | None:
+        """The oldest good version after the fault."""
+        return self.newer.good
+
+    @property
+    def component(self) -> str | None:
+        """The guilty component, where every edge that could tell names the same one."""
+        named = {accusation.blame.component for accusation in self.accusations} - {None}
+        return named.pop() if len(named) == 1 else None
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether anything but the cell's own version could be told."""
+        return any(p.stage == "version" and p.answer is not Answer.UNKNOWN for p in self.probes[1:])
