@@ -46,6 +46,16 @@ def test_components_are_overridden_one_by_one(store: Store, supervisor: Supervis
     assert backend.components == {"tileiras": "13.3.36", "nvvm": "13.4.92", "ptxas": "13.4.92"}
 
 
+def test_component_versions_are_told_without_installing(
+    store: Store, supervisor: Supervisor, faulty: Faulty
+) -> None:
+    said: list[str] = []
+    asked = Provisioner(store, supervisor, progress=said.append, tools=faulty())
+    versions = asked.component_versions(MIX)
+    assert said == ["resolving cuda-toolkit 13.3.1", "resolving cuda-toolkit 13.4.3"]
+    assert versions == asked.backend(MIX).components
+
+
 def test_progress_hears_every_slow_step_and_the_choice(
     store: Store, supervisor: Supervisor, faulty: Faulty
 ) -> None:
