@@ -38,7 +38,6 @@ def test_a_deadlock_is_told_with_books_and_machine_code(make: Maker, lab_run: li
     assert "the PTX handed to ptxas already asks to grow to 32" in text
     assert "    setmaxnreg.inc.sync.aligned.u32  32;" in lines
     assert "tileiras 13.2.86 to 13.3.36 affected; good from 13.4.92" in text
-    assert "asked for 16 CTAs per SM, 256 threads a CTA allow 8" in text
 
 
 def test_without_machine_code_the_site_itself_is_shown(make: Maker) -> None:

@@ -1,0 +1,58 @@
+"""`harness explain`: the whole story of one cell of an earlier run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from harness.cluster import findings
+from harness.lab import Lab
+from harness.model import CellResult
+from harness.plan import NoSuchCell, match
+from harness.report.explain import SassContext, explain
+from harness.store import Store
+
+
+class NothingToExplain(ValueError):
+    """There is no run, or no such cell in it; the text says what to do."""
+
+
+def explain_cell(pattern: str, out: Path, store: Path | None) -> int:
+    """Print the story of the cell that `pattern` means in the newest run below `out`."""
+    result, results = find_result(pattern, out)
+    group = next((f for f in findings(results) if f.signature == result.judgement.signature), None)
+    console = Console(highlight=False)
+    with Lab(store, offline=True) as lab:
+        bytecode = None
+        if result.trace is not None and result.trace.bytecode_sha256 is not None:
+            path = lab.cache.path(result.trace.bytecode_sha256)
+            bytecode = str(path) if path.is_file() else None
+        explain(result, _context(lab, result), console, finding=group, bytecode=bytecode)
+    return 0
+
+
+def find_result(pattern: str, out: Path) -> tuple[CellResult, list[CellResult]]:
+    """The result that `pattern` means in the newest run below `out`, and all results of that run."""
+    if not (out / "harness.sqlite").is_file():
+        raise NothingToExplain(f"{out} holds no results; run: python -m harness run matrix.toml --out {out}")
+    with Store.open(out) as results:
+        runs = results.runs()
+        judged = results.results(runs[0].id) if runs else []
+    if not judged:
+        raise NothingToExplain(f"the newest run in {out} judged no cell; run the matrix again")
+    try:
+        cell = match([r.cell for r in judged], pattern)
+    except NoSuchCell as error:
+        raise NothingToExplain(str(error)) from None
+    return next(r for r in judged if r.cell.id == cell.id), judged
+
+
+def _context(lab: Lab, result: CellResult) -> SassContext | None:
+    """Reads machine code around a program counter, as long as the cubin is still in the store."""
+    if result.compile is None or result.compile.cubin_sha256 is None:
+        return None
+    cubin = lab.cache.get(result.compile.cubin_sha256)
+    if cubin is None:
+        return None
+    return lambda pc: lab.disassembler.context(cubin, pc)
