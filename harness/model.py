@@ -14,6 +14,7 @@ import types
 import typing
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache, cached_property
 from typing import Any, Self
 
 Scalar = bool | int | float | str | None
@@ -120,6 +121,13 @@ def _revive(hint: Any, value: Any) -> Any:
     return value
 
 
+@cache
+def _field_types(record: type) -> dict[str, Any]:
+    """The resolved annotations of a record's fields."""
+    hints = typing.get_type_hints(record)
+    return {field.name: hints[field.name] for field in dataclasses.fields(record)}
+
+
 class Record:
     """Base of the nouns: to and from plain JSON, and a digest."""
 
@@ -128,11 +136,10 @@ class Record:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        hints = typing.get_type_hints(cls)
-        known = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
-        return cls(**{key: _revive(hints[key], item) for key, item in data.items() if key in known})
+        hints = _field_types(cls)  # type: ignore[arg-type]
+        return cls(**{key: _revive(hints[key], item) for key, item in data.items() if key in hints})
 
-    @property
+    @cached_property
     def digest(self) -> str:
         return digest_of(self.to_json())
 
@@ -240,7 +247,7 @@ class Specialization(Record):
     bytecode_version: str | None = None
     """None: the newest that frontend and backend both know, as a JIT launch picks it."""
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Without the real path, which the compiler never sees."""
         plain = self.to_json()
@@ -312,7 +319,7 @@ class Cell(Record):
     case: Case
     device: Device | None = None
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Twelve hex digits, stable across runs and machines."""
         return self.digest[:12]

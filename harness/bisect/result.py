@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Any
 
 from harness.bisect.components import Blame
 from harness.bisect.search import Ending
 from harness.model import Cell, Record, Toolchain, Verdict
 from harness.oracle import Answer
+
+_BRIEF = 120
+_DIRECTORY = re.compile(r"(?<!\S)/\S*/")
+
+
+def brief(sentence: str) -> str:
+    """A sentence short enough to stand beside others: one line, files by their names."""
+    line = _DIRECTORY.sub("", " ".join(sentence.split()))
+    return line if len(line) <= _BRIEF else line[: _BRIEF - 1].rstrip() + "…"
 
 
 @dataclass(frozen=True)
@@ -30,6 +41,20 @@ class Probe(Record):
     left: int = 0
     bytecode_version: str | None = None
     bytecode_sha256: str | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why the answer, in short; which toolchain is broken, the label says."""
+        _, colon, what = self.summary.partition(": ")
+        if self.verdict is Verdict.TOOLCHAIN_BROKEN and colon:
+            return brief(f"not even a one-line kernel compiles: {what}")
+        return brief(self.summary)
+
+    @property
+    def evidence(self) -> str:
+        """What was asked and answered, with the reason where that was no answer."""
+        why = f" ({self.reason.rstrip('.')})" if self.answer is Answer.UNKNOWN else ""
+        return f"{self.label}: {self.answer}{why}"
 
 
 @dataclass(frozen=True)
@@ -94,6 +119,17 @@ class BisectResult(Record):
     accusations: tuple[Accusation, ...]
     probes: tuple[Probe, ...]
     seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """With the answer in short beside the records it follows from."""
+        ends = {
+            "last_good": self.last_good,
+            "first_bad": self.first_bad,
+            "last_bad": self.last_bad,
+            "first_fixed": self.first_fixed,
+        }
+        versions = {name: point.version if point else None for name, point in ends.items()}
+        return {**versions, "component": self.component, **super().to_json()}
 
     @property
     def last_good(self) -> Point | None:

@@ -96,8 +96,8 @@ class Bisection:
         self._search()
         self._accuse()
         guilty = self.result().component
-        if guilty in BACKEND_COMPONENTS and self._axis.component not in (None, guilty):
-            # The wrong component was suspected: versions were folded that may differ.
+        if guilty in BACKEND_COMPONENTS and guilty != self._axis.component:
+            # Versions are told apart, and named, by the component that turned out to be guilty.
             self._axis = self._plan(guilty)
             self._accusations = []
             self._search()
@@ -195,7 +195,7 @@ class Bisection:
             answers[mix] = probe.answer
             if probe.answer is not Answer.UNKNOWN:
                 proving.append(toolchain)
-            evidence.append(f"{label}: {probe.answer} ({probe.summary.rstrip('.')})")
+            evidence.append(probe.evidence)
         return Accusation(edge, good, bad, blame(differ, answers), tuple(evidence), tuple(proving))
 
     def _common_bytecode(self, good: Point, bad: Point) -> tuple[str | None, list[str], bool]:
@@ -207,7 +207,7 @@ class Bisection:
         newer, own, expected = (good, theirs, Answer.GOOD) if older == its else (bad, its, Answer.BAD)
         label = f"{self._axis.component or TOOLKIT} {newer.version} on bytecode {older} instead of {own}"
         probe = self._probe("bytecode", label, newer.toolchain, older, 0)
-        evidence = [f"{label}: {probe.answer} ({probe.summary.rstrip('.')})"]
+        evidence = [probe.evidence]
         if probe.answer is Answer.UNKNOWN:
             return None, [*evidence, "so a component and the bytecode version cannot be told apart"], False
         return older, evidence, probe.answer is not expected

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
-from harness.bisect.result import Accusation, BisectResult, Point, Probe, Side
+from harness.bisect.result import Accusation, BisectResult, Point, Probe, Side, brief
 from harness.bisect.search import Ending
 from harness.bisect.versions import BACKEND_COMPONENTS, TILE
 from harness.oracle import Answer
 from harness.plan import describe
 from harness.report.words import count_text, plain
 
+_VERSION_WIDTH = 9
+_MIX_WIDTH = 50
 _STYLES = {Answer.GOOD: "green", Answer.BAD: "bold red", Answer.UNKNOWN: "yellow"}
 
 
@@ -34,10 +34,11 @@ class Shown:
     def step(self, probe: Probe) -> None:
         """One probe: version or mix, answer, seconds, why, steps left."""
         self._number += 1
-        line = Text(f"{self._number:2}. {probe.label:<14} ")
+        width = _VERSION_WIDTH if probe.stage == "version" else _MIX_WIDTH
+        line = Text(f"{self._number:2}. {probe.label:<{width}} ")
         line.append(f"{probe.answer:<7}", style=_STYLES[probe.answer])
-        line.append(f" {probe.seconds:5.1f} s  {probe.summary}")
-        line.append(f"  ({_left(probe)})", style="dim")
+        line.append(f" {probe.seconds:5.1f} s  {_left(probe):<15}", style="dim")
+        line.append(f" {probe.reason}")
         self._line(line)
 
     def result(self, result: BisectResult, commands: Sequence[str]) -> None:
@@ -52,7 +53,10 @@ class Shown:
             self._line(Text(f"Guilty component: {result.component or 'not settled'}", style="bold"))
         for accusation in result.accusations:
             self._pairs(
-                [(_EDGES[accusation.edge], verdict(accusation)), *(("", e) for e in accusation.evidence)]
+                [
+                    (_EDGES[accusation.edge], verdict(accusation)),
+                    *(("", line) for line in accusation.evidence),
+                ]
             )
         if commands:
             self._line(Text())
@@ -67,12 +71,8 @@ class Shown:
         self._console.print(shown, soft_wrap=True)
 
     def _pairs(self, items: Sequence[tuple[str, str]]) -> None:
-        table = Table.grid(padding=(0, 2))
-        table.add_column(style="dim", no_wrap=True, min_width=11)
-        table.add_column(overflow="fold")
         for name, value in items:
-            table.add_row(name, Text(plain(value, self._ascii)))
-        self._console.print(Padding(table, (0, 0, 0, 2)))
+            self._line(Text.assemble(f"  {name:<12} ", value))
 
 
 def edges(result: BisectResult) -> list[tuple[str, str]]:
@@ -154,7 +154,8 @@ def _reasons(gap: Sequence[Point]) -> str:
     by_reason: dict[str, list[str]] = {}
     for point in gap:
         by_reason.setdefault(point.reason.rstrip("."), []).append(point.version)
-    return "; ".join(f"{', '.join(versions)} ({reason})" for reason, versions in by_reason.items())
+    listed = ((", ".join(versions), brief(reason)) for reason, versions in by_reason.items())
+    return "; ".join(f"{versions} ({reason})" for versions, reason in listed)
 
 
 def _left(probe: Probe) -> str:

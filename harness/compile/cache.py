@@ -46,6 +46,10 @@ class Cache:
             self._write(path, data)
         return sha256
 
+    def path(self, sha256: str) -> Path:
+        """Where a blob lies if it is there; for showing to people, not for reading."""
+        return self._blob(sha256)
+
     def get(self, sha256: str) -> bytes | None:
         """A blob, or None where it is missing; a corrupt one is deleted and missing from then on."""
         path = self._blob(sha256)

@@ -201,24 +201,18 @@ class Pool:
         """
         feed = _Feed(launches, self._retry)
         report = _Report(on_result)
-        threads = [
-            threading.Thread(target=self._serve, args=(lane, feed, report), name=f"gpu{lane.gpu.index}-{n}")
-            for lane in self._lanes
-            for n in range(self.options.workers + self.options.waiting)
-        ]
+        running = _Running()
         try:
             for lane in self._lanes:
                 lane.garage.top_up()
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+                for number in range(self.options.workers + self.options.waiting):
+                    name = f"gpu{lane.gpu.index}-{number}"
+                    running.start(name, lambda lane=lane: self._serve(lane, feed, report))  # type: ignore[misc]
+            running.wait()
         except BaseException:
             feed.stop("the run was interrupted")
             self.supervisor.cancel()
-            for thread in threads:
-                if thread.ident is not None:
-                    thread.join()
+            running.wait()
             raise
         finally:
             for lane in self._lanes:
@@ -231,15 +225,17 @@ class Pool:
             for launch in feed.rest():
                 report(launch, _not_run(launch, reason))
         report.check()
+        if feed.error is not None:
+            raise feed.error
 
     def _serve(self, lane: _Lane, feed: _Feed, report: _Report) -> None:
         """One thread: a case at a time, for as long as there are cases and the GPU is trusted."""
-        while lane.quarantined is None:
+        while lane.quarantined is None and feed.wait():
             place = _Place(lane)
             try:
                 launch = feed.take()
                 if launch is None:
-                    return
+                    continue
                 try:
                     observation = self._case(lane, place, launch)
                 except _Quarantined as error:
@@ -250,6 +246,7 @@ class Pool:
                 except Cancelled:
                     observation = _plain(launch, Outcome.NOT_RUN, "the run was interrupted", lane.gpu)
                 except NoWorker as error:
+                    lane.quarantined = lane.quarantined or str(error)
                     observation = _plain(launch, Outcome.NO_WORKER, str(error), lane.gpu)
                 except Exception as error:
                     if self.supervisor.cancelled:
@@ -389,30 +386,43 @@ def _canary(handle: Handle) -> str:
 
 
 class _Feed:
-    """The launches, read lazily by whichever thread has a place; a launch can be given back.
-
-    `take` returns None when nothing is left and nothing under way could still come back.
-    """
+    """The launches, read lazily by whichever thread has a place; a launch can be given back."""
 
     def __init__(self, launches: Iterable[Launch], retry: deque[Launch]) -> None:
         self._launches: Iterator[Launch] = iter(launches)
         self._retry = retry
         self._changed = threading.Condition()
         self._under_way = 0
+        self._dry = False
         self.reason = ""
+        self.error: BaseException | None = None
+
+    def wait(self) -> bool:
+        """Wait until there may be something to take; False when there never will be again.
+
+        A case under way may be given back, so the last of them has to end first. No place is held meanwhile.
+        """
+        with self._changed:
+            while self._dry and not self._retry and self._under_way and not self.reason:
+                self._changed.wait()
+            return not self.reason and not (self._dry and not self._retry)
 
     def take(self) -> Launch | None:
+        """The next launch, if there is one now."""
         with self._changed:
-            while not self.reason:
-                launch = self._retry.popleft() if self._retry else next(self._launches, None)
-                if launch is not None:
-                    self._under_way += 1
-                    return launch
-                if not self._under_way:
-                    self._changed.notify_all()
-                    return None
-                self._changed.wait(0.2)
-            return None
+            if self.reason:
+                return None
+            launch = self._retry.popleft() if self._retry else None
+            if launch is None and not self._dry:
+                try:
+                    launch = next(self._launches, None)
+                except Exception as error:
+                    self.error = error
+                self._dry = launch is None
+            if launch is not None:
+                self._under_way += 1
+            self._changed.notify_all()
+            return launch
 
     def done(self) -> None:
         with self._changed:
@@ -436,6 +446,39 @@ class _Feed:
             yield from self._retry
             self._retry.clear()
             yield from self._launches
+
+
+class _Running:
+    """Threads, and a way to wait for all of them that Ctrl-C may interrupt.
+
+    An interrupted `Thread.join` takes the thread for ended in CPython 3.11 and 3.12.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._count = 0
+
+    def start(self, name: str, work: Callable[[], None]) -> None:
+        def run() -> None:
+            try:
+                work()
+            finally:
+                with self._changed:
+                    self._count -= 1
+                    self._changed.notify_all()
+
+        with self._changed:
+            self._count += 1
+        try:
+            threading.Thread(target=run, name=name, daemon=True).start()
+        except BaseException:
+            with self._changed:
+                self._count -= 1
+            raise
+
+    def wait(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._count)
 
 
 class _Report:

@@ -19,7 +19,7 @@ from harness.execute.protocol import (
     Outcome,
     Stage,
 )
-from harness.process import Supervisor
+from harness.process import Cancelled, Supervisor
 
 SEND_SECONDS = 10.0
 EXIT_SECONDS = 5.0
@@ -197,6 +197,8 @@ class _Watch:
         )
 
     def _gone(self) -> Watched:
+        if self._supervisor.cancelled:  # it did not die, it was killed
+            raise Cancelled("the run was cancelled")
         self._overdue()
         self._stop_clock()
         exit_code, signal = self._handle.ended(EXIT_SECONDS)
