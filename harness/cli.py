@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -53,6 +53,22 @@ OfflineOption = Annotated[bool, typer.Option("--offline", help="Never use the ne
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Only the findings and the last line.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
 
+ShardOption = Annotated[str | None, typer.Option(help="Only part i of n, as i/n (i from 1).")]
+TimedOption = Annotated[bool, typer.Option("--timed", help="Also measure device time.")]
+WorkersOption = Annotated[int, typer.Option(min=1, max=64, help="Processes per GPU.")]
+
+
+class Isolation(StrEnum):
+    """Whether a process serves many cases or one."""
+
+    WORKER = "worker"
+    PROCESS = "process"
+
+
+IsolationOption = Annotated[
+    Isolation, typer.Option(help="worker: warm processes; process: a fresh process for every case.")
+]
+
 DEFAULT_OUT = Path("harness-results")
 
 
@@ -77,13 +93,17 @@ def run(
     out: OutOption = DEFAULT_OUT,
     store: StoreOption = None,
     jobs: JobsOption = None,
-    shard: Annotated[str | None, typer.Option(help="Only part i of n, as i/n (i from 1).")] = None,
+    shard: ShardOption = None,
+    isolation: IsolationOption = Isolation.WORKER,
+    workers: WorkersOption = 6,
+    timed: TimedOption = False,
     offline: OfflineOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Compile, inspect and judge every cell of the matrix, and run it where a GPU allows."""
     from harness.commands.run import Options, run_matrix
+    from harness.execute import PoolOptions
 
     options = Options(
         out=out,
@@ -93,6 +113,8 @@ def run(
         offline=offline,
         quiet=quiet,
         as_json=as_json,
+        pool=PoolOptions(workers=workers, isolation=isolation.value),
+        timed=timed,
     )
     _leave(lambda: run_matrix(matrix, options))
 
@@ -107,7 +129,71 @@ def _shard(text: str | None) -> tuple[int, int] | None:
     return int(part), int(whole)
 
 
-@app.command(epilog="Example: python -m harness explain '13.3.1 sm_90 occupancy=16 allow_tma=false'")
+@app.command(name="compile", epilog="Example: python -m harness compile matrix.toml --bundle cells.bundle")
+def compile_(
+    matrix: MatrixArgument = Path("matrix.toml"),
+    out: OutOption = DEFAULT_OUT,
+    bundle: Annotated[
+        Path | None, typer.Option(help="Write what a GPU host needs into this one file.")
+    ] = None,
+    store: StoreOption = None,
+    jobs: JobsOption = None,
+    shard: ShardOption = None,
+    offline: OfflineOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Compile, inspect and judge every cell without running any."""
+    from harness.commands.run import Options, run_matrix
+
+    options = Options(
+        out=out,
+        store=store,
+        jobs=jobs,
+        shard=_shard(shard),
+        offline=offline,
+        quiet=quiet,
+        execute=False,
+        bundle=bundle,
+    )
+    _leave(lambda: run_matrix(matrix, options))
+
+
+@app.command(epilog="Example: python -m harness execute cells.bundle --out results-h200")
+def execute(
+    bundle: Annotated[Path, typer.Argument(help="A file that compile --bundle wrote.")],
+    out: OutOption = DEFAULT_OUT,
+    case: Annotated[
+        str | None, typer.Option(help="Only this cell: an id, or words that pick it out.")
+    ] = None,
+    isolation: IsolationOption = Isolation.WORKER,
+    workers: WorkersOption = 6,
+    timed: TimedOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a bundle's cells on the GPUs of this host; needs no compiler and no network."""
+    from harness.commands.execute import execute_bundle
+    from harness.commands.run import Options
+    from harness.execute import PoolOptions
+
+    pool = PoolOptions(workers=workers, isolation=isolation.value)
+    options = Options(out=out, quiet=quiet, as_json=as_json, pool=pool, timed=timed)
+    _leave(lambda: execute_bundle(bundle, options, case))
+
+
+@app.command(epilog="Example: python -m harness merge results-h200 results-b200 --out all")
+def merge(
+    directories: Annotated[list[Path], typer.Argument(help="Directories that --out wrote.")],
+    out: OutOption = DEFAULT_OUT,
+    quiet: QuietOption = False,
+) -> None:
+    """Join the results of several hosts into one report."""
+    from harness.commands.merge import merge_results
+
+    _leave(lambda: merge_results(directories, out, quiet))
+
+
+@app.command(epilog="Example: python -m harness explain '1.5.0 13.3.1 sm_90 occupancy=16 allow_tma=false'")
 def explain(
     cell: Annotated[list[str], typer.Argument(help="A cell's id, or words that pick out one cell.")],
     out: OutOption = DEFAULT_OUT,
@@ -148,6 +234,7 @@ def clean(
 
 def _leave(command: Callable[[], int]) -> NoReturn:
     """Run a command; turn what it raises into one sentence on stderr and an exit code."""
+    from harness.bundle import BundleError
     from harness.commands.explain import NothingToExplain
     from harness.compile.cache import CacheError
     from harness.matrix import MatrixError
@@ -157,7 +244,7 @@ def _leave(command: Callable[[], int]) -> NoReturn:
     complain = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         code = command()
-    except (MatrixError, NothingToExplain, ProvisionError, StoreError, ResultsError) as error:
+    except (BundleError, MatrixError, NothingToExplain, ProvisionError, StoreError, ResultsError) as error:
         complain.print(str(error), style="red", markup=False)
         code = Exit.WRONG_REQUEST
     except (CacheError, OSError) as error:

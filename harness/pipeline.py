@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.compile.cache import CacheError
-from harness.judge import judge_compile, judge_not_run, judge_skipped
+from harness.inspect import CubinError, DisassemblyError
+from harness.judge import judge_compile, judge_not_run
 from harness.kernels import get
 from harness.lab import Examination, Lab, Question
 from harness.model import Cell, CellResult, Toolchain
@@ -53,20 +54,16 @@ def run_cells(
     jobs: int,
     base: Path | None = None,
     announce: Callable[[str], None] = lambda text: None,
-    missing_device: Callable[[Cell], str] | None = None,
 ) -> Counters:
-    """Judge every cell and report each exactly once.
+    """Judge how every cell compiles, and report each exactly once.
 
-    `base` is the directory kernel paths are relative to. `missing_device` says why a cell with a
-    device cannot run here. Raises KeyboardInterrupt after reporting what an interrupt left undone.
+    `base` is the directory kernel paths are relative to. Raises KeyboardInterrupt after reporting
+    what an interrupt left undone.
     """
     progress = _Progress(report, {cell.id: cell for cell in cells})
     questions: dict[str, Question] = {}
     asking: dict[str, list[Cell]] = defaultdict(list)
     for cell in cells:
-        if cell.device is not None and missing_device is not None:
-            progress.settle(CellResult(cell, judge_skipped(cell, missing_device(cell))))
-            continue
         question = Question(cell.toolchain, cell.arch, get(cell.case.kernel, base).specialise(cell.case))
         questions.setdefault(question.digest, question)
         asking[question.digest].append(cell)
@@ -169,7 +166,7 @@ def _finish(lab: Lab, group: Sequence[Traced], asking: dict[str, list[Cell]], pr
         assert seen.trace is not None
         try:
             examined = lab.finish(question, seen.trace)
-        except (OSError, CacheError) as failure:
+        except (OSError, CacheError, CubinError, DisassemblyError) as failure:
             _settle(lab, question, seen, asking, progress, infra=str(failure))
         else:
             _settle(lab, question, examined, asking, progress)

@@ -100,7 +100,7 @@ def _newest(lab: Lab) -> str:
 
 
 def _nvdisasm(disassembler: Disassembler) -> str:
-    return str(disassembler.path)
+    return str(disassembler.tool)
 
 
 def _gpu() -> Check:

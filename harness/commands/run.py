@@ -8,14 +8,17 @@ import resource
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from harness import __version__
-from harness.judge import judge_not_run
+from harness.bundle import Bundle, write_bundle
+from harness.device_stage import Report, run_on_devices
+from harness.execute import PoolOptions
+from harness.judge import judge_not_run, judge_skipped
 from harness.lab import Deadlines, Lab
 from harness.matrix import Matrix, load_matrix
 from harness.model import Case, Cell, CellResult, Verdict
@@ -39,6 +42,10 @@ class Options:
     offline: bool = False
     quiet: bool = False
     as_json: bool = False
+    execute: bool = True
+    bundle: Path | None = None
+    pool: PoolOptions = field(default_factory=PoolOptions)
+    timed: bool = False
 
 
 def run_matrix(path: Path, options: Options) -> int:
@@ -61,6 +68,8 @@ def run_matrix(path: Path, options: Options) -> int:
         write_atomically(
             options.out / "toolchains.lock.json", json.dumps(lab.provisioner.lock_report(), indent=2) + "\n"
         )
+        if options.bundle is not None and not interrupted:
+            _bundle(lab, matrix, judged, options.bundle, console)
     paths = write_reports(judged, facts, options.out)
     if options.as_json:
         print(json.dumps({**facts, "cells": [row(result) for result in judged]}))
@@ -84,6 +93,20 @@ def write_reports(results: list[CellResult], facts: dict[str, Any], out: Path) -
     write_junit(results, paths[1])
     write_atomically(paths[2], json.dumps(facts, indent=2) + "\n")
     return paths
+
+
+def _bundle(lab: Lab, matrix: Matrix, results: list[CellResult], path: Path, console: Console) -> None:
+    """Put everything a GPU host needs into one file."""
+    needed = {r.compile.cubin_sha256 for r in results if r.compile and r.compile.cubin_sha256}
+    found = ((sha256, lab.cache.get(sha256)) for sha256 in sorted(needed))
+    cubins = ((sha256, cubin) for sha256, cubin in found if cubin is not None)
+    size = write_bundle(path, Bundle(matrix.digest, matrix.timeouts, tuple(results)), cubins)
+    runs = sum(1 for r in results if r.cell.device is not None)
+    console.print(
+        f"{path}: {runs} cells to run, {len(needed)} cubins, {size / 2**20:.1f} MiB; on the GPU host: "
+        f"python -m harness execute {path}",
+        markup=False,
+    )
 
 
 def _judge_all(
@@ -110,16 +133,23 @@ def _judge_all(
             progress.note(
                 f"an earlier run was interrupted: {len(known)} of {len(cells)} cells are taken from it"
             )
+        todo = [cell for cell in cells if cell.id not in known]
+        static = {cell.id: known[cell.id] for cell in cells if cell.id in known}
+
+        def record_static(result: CellResult) -> None:
+            static[result.cell.id] = result
+            record(result)
+
         try:
             counters = run_cells(
                 lab,
-                [cell for cell in cells if cell.id not in known],
-                record,
+                [cell for cell in todo if cell.device is None],
+                record_static,
                 jobs=options.jobs or matrix.jobs or _cores(),
                 base=matrix.path.parent,
                 announce=progress.note,
-                missing_device=_no_device,
             )
+            _execute(lab, matrix, [cell for cell in todo if cell.device], static, record, options)
         except KeyboardInterrupt:
             results.close_run(
                 run_id, lambda cell: CellResult(cell, judge_not_run(cell, "the run was interrupted"))
@@ -128,15 +158,36 @@ def _judge_all(
     return False, counters
 
 
+def _execute(
+    lab: Lab,
+    matrix: Matrix,
+    cells: list[Cell],
+    static: dict[str, CellResult],
+    record: Report,
+    options: Options,
+) -> None:
+    """Run the device cells here, or say why not."""
+    if not options.execute:
+        for cell in cells:
+            why = "compiled only; harness execute runs it from a bundle"
+            record(CellResult(cell, judge_skipped(cell, why)))
+        return
+    run_on_devices(
+        lab.supervisor,
+        cells,
+        static,
+        lambda sha256: lab.cache.path(sha256) if lab.cache.get(sha256) else None,
+        record,
+        timeouts=matrix.timeouts,
+        options=options.pool,
+        timed=options.timed,
+        base=matrix.path.parent,
+        disassembler=lab.disassembler,
+    )
+
+
 def _cores() -> int:
     return len(os.sched_getaffinity(0))
-
-
-def _no_device(cell: Cell) -> str:
-    """Why a cell with a device cannot run on this machine."""
-    assert cell.device is not None
-    driver = f" with driver {cell.device.driver}" if cell.device.driver else ""
-    return f"no NVIDIA driver on this machine; device {cell.device.name} needs {cell.device.gpu}{driver}"
 
 
 def _with_drawn_cases(matrix: Matrix, out: Path) -> Matrix:

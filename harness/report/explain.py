@@ -16,7 +16,7 @@ from harness.model import CellResult, CompileOutcome, Inspection, PoolBooks, Tra
 from harness.report.jsonl import row
 from harness.report.words import LOOKS, plain
 
-SassContext = Callable[[int], list[str]]
+SassContext = Callable[[int], Sequence[str]]
 """Lines of machine code around a byte offset, source lines in between where they are known."""
 
 _PACKAGES = {"tileiras": "nvidia-cuda-tileiras", "nvvm": "nvidia-nvvm", "ptxas": "nvidia-cuda-nvcc"}

@@ -1,0 +1,106 @@
+"""`harness execute`: run a bundle's cells on the GPUs of this host. No compiler, no network."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from harness import __version__
+from harness.bundle import Bundle, read_bundle, unpack_cubins
+from harness.commands.explain import NothingToExplain
+from harness.commands.run import Options, exit_code, write_reports
+from harness.compile.cache import Cache
+from harness.device_stage import run_on_devices
+from harness.inspect import Disassembler
+from harness.judge import judge_not_run
+from harness.model import CellResult, digest_of
+from harness.plan import NoSuchCell, match
+from harness.process import Supervisor
+from harness.report.console import Progress, render_summary
+from harness.store import Store
+
+
+def execute_bundle(path: Path, options: Options, case: str | None = None) -> int:
+    """Run all device cells of the bundle, or the one that `case` means; write every report."""
+    started = time.monotonic()
+    bundle = read_bundle(path)
+    if case is not None:
+        bundle = _only(bundle, case)
+    static = {r.cell.id: r for r in bundle.results if r.cell.device is None}
+    cells = [r.cell for r in bundle.results if r.cell.device is not None]
+    console = Console(stderr=options.as_json, highlight=False)
+    with (
+        tempfile.TemporaryDirectory(prefix="tile-harness-bundle-") as scratch,
+        Supervisor() as supervisor,
+        Store.open(options.out) as results,
+    ):
+        cubins = unpack_cubins(path, Path(scratch) / "cubins")
+        planned = [*(r.cell for r in static.values()), *cells]
+        run_id = results.start_run(
+            digest_of([bundle.matrix_digest, case]),
+            planned,
+            argv=sys.argv[1:],
+            versions={"harness": __version__},
+        )
+        interrupted = False
+        with Progress(len(planned), console, quiet=options.quiet) as progress:
+
+            def record(result: CellResult) -> None:
+                results.record(run_id, result)
+                progress.advance(result)
+
+            for result in static.values():
+                record(result)
+            try:
+                run_on_devices(
+                    supervisor,
+                    cells,
+                    static,
+                    cubins.get,
+                    record,
+                    timeouts=bundle.timeouts,
+                    options=options.pool,
+                    timed=options.timed,
+                    disassembler=Disassembler(supervisor, Cache(Path(scratch) / "cache")),
+                )
+            except KeyboardInterrupt:
+                interrupted = True
+        results.close_run(
+            run_id, lambda cell: CellResult(cell, judge_not_run(cell, "the run was interrupted"))
+        )
+        judged = results.results(run_id)
+        if not interrupted:
+            results.finish_run(run_id)
+    wall = time.monotonic() - started
+    facts = {
+        "harness": __version__,
+        "cells": len(judged),
+        "verdicts": dict(Counter(str(r.verdict) for r in judged)),
+        "wall_seconds": round(wall, 3),
+    }
+    paths = write_reports(judged, facts, options.out)
+    if options.as_json:
+        print(json.dumps(facts))
+    render_summary(judged, paths, console, seconds=wall, quiet=options.quiet)
+    if interrupted:
+        raise KeyboardInterrupt
+    return exit_code(judged)
+
+
+def _only(bundle: Bundle, pattern: str) -> Bundle:
+    """The bundle with one device cell left, and the compile it stands on."""
+    runs = [r for r in bundle.results if r.cell.device is not None]
+    try:
+        cell = match([r.cell for r in runs], pattern)
+    except NoSuchCell as error:
+        raise NothingToExplain(str(error)) from None
+    twin = replace(cell, device=None).id
+    kept = tuple(r for r in bundle.results if r.cell.id in (cell.id, twin))
+    return replace(bundle, results=kept)

@@ -1,0 +1,56 @@
+"""`harness merge`: the results of several hosts in one report, so that drivers and GPUs can be compared."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+from rich.console import Console
+
+from harness import __version__
+from harness.commands.explain import NothingToExplain
+from harness.commands.run import exit_code, write_reports
+from harness.model import CellResult, Verdict, digest_of
+from harness.report.console import render_summary
+from harness.store import Store
+
+_SAYS_LEAST = (Verdict.NOT_RUN, Verdict.SKIPPED, Verdict.TAINTED, Verdict.INFRA_ERROR)
+"""Verdicts another host's answer to the same cell replaces, least telling first."""
+
+
+def merge_results(directories: list[Path], out: Path, quiet: bool) -> int:
+    """Join the newest run of each directory into `out`. A cell that several hosts answered keeps the
+    first telling answer; one that no host could run stays skipped, with the reason."""
+    merged: dict[str, CellResult] = {}
+    for directory in directories:
+        if not (directory / "harness.sqlite").is_file():
+            raise NothingToExplain(f"{directory} holds no results; name directories that --out wrote")
+        with Store.open(directory) as store:
+            runs = store.runs()
+            for result in store.results(runs[0].id) if runs else []:
+                kept = merged.get(result.cell.id)
+                if kept is None or _weight(result) > _weight(kept):
+                    merged[result.cell.id] = result
+    judged = list(merged.values())
+    with Store.open(out) as store:
+        cells = [r.cell for r in judged]
+        run_id = store.start_run(
+            digest_of(sorted(merged)), cells, argv=sys.argv[1:], versions={"harness": __version__}
+        )
+        for result in judged:
+            store.record(run_id, result)
+        store.finish_run(run_id)
+    facts = {
+        "harness": __version__,
+        "cells": len(judged),
+        "merged": [str(directory) for directory in directories],
+        "verdicts": dict(Counter(str(r.verdict) for r in judged)),
+    }
+    paths = write_reports(judged, facts, out)
+    render_summary(judged, paths, Console(highlight=False), quiet=quiet)
+    return exit_code(judged)
+
+
+def _weight(result: CellResult) -> int:
+    return _SAYS_LEAST.index(result.verdict) if result.verdict in _SAYS_LEAST else len(_SAYS_LEAST)

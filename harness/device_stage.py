@@ -1,0 +1,161 @@
+"""Execution as a stage: compiled device cells in, judged device cells out.
+
+A device cell stands on the compile of the same case, toolchain and architecture. Where that gave
+no cubin, its verdict is the device cell's too; where no GPU here fits, the cell is skipped and says
+which GPU or driver is missing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from harness.execute import Gpu, Launch, Observation, PoolOptions, execute, judge_run
+from harness.execute.device import NoDevice, find, pick
+from harness.execute.launches import launch_of
+from harness.execute.protocol import Timeouts as StageTimeouts
+from harness.inspect import CubinError, Disassembler, DisassemblyError
+from harness.inspect.cubin import read_cubin
+from harness.inspect.lines import line_at
+from harness.judge import judge_skipped
+from harness.kernels import get
+from harness.matrix.value import Timeouts
+from harness.model import Cell, CellResult, Device, Inspection
+from harness.process import Supervisor
+
+Report = Callable[[CellResult], None]
+
+
+def static_key(cell: Cell) -> str:
+    """The id of the compile that a device cell stands on."""
+    return replace(cell, device=None).id
+
+
+def run_on_devices(
+    supervisor: Supervisor,
+    cells: Sequence[Cell],
+    static: Mapping[str, CellResult],
+    cubins: Callable[[str], Path | None],
+    report: Report,
+    *,
+    timeouts: Timeouts,
+    options: PoolOptions,
+    timed: bool = False,
+    base: Path | None = None,
+    disassembler: Disassembler | None = None,
+) -> None:
+    """Run every device cell and report each exactly once.
+
+    `static` maps `static_key` to what compiling came to, `cubins` a SHA-256 to the file. After
+    Ctrl-C everything unfinished is reported before KeyboardInterrupt goes on.
+    """
+    try:
+        gpus, absent = find(), None
+    except NoDevice as reason:
+        gpus, absent = (), str(reason)
+    by_device: dict[Device, list[Cell]] = defaultdict(list)
+    for cell in cells:
+        if cell.device is not None:
+            by_device[cell.device].append(cell)
+    for device, members in by_device.items():
+        fitting, mismatch = pick(device, gpus) if gpus else ((), absent)
+        ready: list[tuple[Cell, CellResult, Path]] = []
+        for cell in members:
+            known = static.get(static_key(cell))
+            sha256 = known.compile.cubin_sha256 if known and known.compile else None
+            path = cubins(sha256) if sha256 else None
+            if known is None:
+                report(CellResult(cell, judge_skipped(cell, "it was not compiled")))
+            elif path is None or known.inspection is None:
+                report(replace(known, cell=cell))
+            elif not fitting:
+                report(replace(known, cell=cell, judgement=judge_skipped(cell, _absent(device, mismatch))))
+            elif get(cell.case.kernel, base).grid is None:
+                why = f"kernel {cell.case.kernel} does not say its launch grid"
+                report(replace(known, cell=cell, judgement=judge_skipped(cell, why)))
+            else:
+                ready.append((cell, known, path))
+        if ready:
+            stage = _Stage(ready, fitting, timeouts, timed, base, disassembler, report)
+            execute(supervisor, stage.launches(), fitting, stage.observed, options)
+
+
+def _absent(device: Device, mismatch: str | None) -> str:
+    wanted = device.gpu + (f" with driver {device.driver}" if device.driver else "")
+    return f"{mismatch or 'no GPU here fits'}; device {device.name} needs {wanted}"
+
+
+class _Stage:
+    """The launches of one device, and what becomes of their observations."""
+
+    def __init__(
+        self,
+        ready: Sequence[tuple[Cell, CellResult, Path]],
+        gpus: tuple[Gpu, ...],
+        timeouts: Timeouts,
+        timed: bool,
+        base: Path | None,
+        disassembler: Disassembler | None,
+        report: Report,
+    ) -> None:
+        self._ready = ready
+        self._known = {cell.id: (cell, known, path) for cell, known, path in ready}
+        self._sm_count = gpus[0].sm_count
+        self._timeouts = StageTimeouts(
+            load=timeouts.load,
+            launch=timeouts.launch,
+            read_back=timeouts.read_back,
+            compare=timeouts.compare,
+        )
+        self._timed = timed
+        self._base = base
+        self._disassembler = disassembler
+        self._report = report
+
+    def launches(self) -> Iterator[Launch]:
+        for cell, known, path in self._ready:
+            assert known.compile is not None and known.compile.cubin_sha256 and known.inspection
+            kernel = get(cell.case.kernel, self._base)
+            yield launch_of(
+                cell,
+                kernel,
+                known.inspection,
+                path,
+                known.compile.cubin_sha256,
+                self._sm_count,
+                self._timeouts,
+                timed=self._timed,
+            )
+
+    def observed(self, launch: Launch, observation: Observation) -> None:
+        cell, known, path = self._known[launch.case]
+        judgement = judge_run(
+            observation, known.inspection, self._machine_code(path, known.inspection, observation)
+        )
+        self._report(
+            replace(
+                known,
+                cell=cell,
+                judgement=replace(judgement, advice=known.judgement.advice),
+                observation=observation.to_json(),
+                seconds={**known.seconds, **observation.seconds},
+            )
+        )
+
+    def _machine_code(
+        self, path: Path, inspection: Inspection | None, observation: Observation
+    ) -> dict[int, tuple[str, str | None]] | None:
+        """Instructions by byte offset, where warps were seen standing at some."""
+        attempts = [observation, *(Observation.from_json(a) for a in observation.attempts)]
+        if self._disassembler is None or inspection is None:
+            return None
+        if not any(a.evidence and a.evidence.warps for a in attempts):
+            return None
+        try:
+            cubin = read_cubin(path.read_bytes(), inspection.symbol)
+            listing, lines = self._disassembler.listing(cubin), cubin.source_lines()
+        except (CubinError, DisassemblyError, OSError):
+            return None
+        return {i.pc: (str(i), line_at(lines, i.pc, {})) for i in listing}
