@@ -128,9 +128,11 @@ def read(supervisor: Supervisor, core: Path, cuda_gdb: str) -> Reading:
     if not warps:
         return Reading(raw=raw, notes=("cuda-gdb listed no warps",))
     pcs = sorted({warp.pc for warp in warps})[:MAX_PCS]
-    questions = [line for pc in pcs for line in (f"info symbol {pc:#x}", f"x/2i {pc - 16:#x}")]
+    questions = [
+        line for pc in pcs for line in (f"echo @@ {pc:#x}\\n", f"info symbol {pc:#x}", f"x/2i {pc - 16:#x}")
+    ]
     second, note = _ask(supervisor, core, cuda_gdb, questions)
-    located, listing = locate(warps, pcs, second)
+    located, listing = locate(warps, second)
     raw = f"{first}\n{second}"[:MAX_RAW_CHARS]
     return Reading(located, listing, raw, (note,) if note else ())
 
@@ -182,21 +184,20 @@ def parse_warps(text: str) -> tuple[Warp, ...]:
     return tuple(found)
 
 
-def locate(
-    warps: Sequence[Warp], pcs: Sequence[int], text: str
-) -> tuple[tuple[Warp, ...], dict[int, tuple[str, str | None]]]:
-    """Give every warp its offset in the kernel and its instruction, from answers to `info symbol`
-    (in the order of `pcs`) and `x/i`; and all instructions seen, by offset."""
+def locate(warps: Sequence[Warp], text: str) -> tuple[tuple[Warp, ...], dict[int, tuple[str, str | None]]]:
+    """Give every warp its offset in the kernel and its instruction, and all instructions seen, by offset.
+
+    `text` answers, for each PC behind a line "@@ PC", `info symbol` and `x/i`; either will do.
+    """
     offsets: dict[int, int] = {}
     instructions: dict[int, str] = {}
-    symbols = iter(pcs)
+    asked: int | None = None
     for line in text.splitlines():
-        if symbol := _SYMBOL.match(line):
-            pc = next(symbols, None)
-            if pc is not None:
-                offsets[pc] = int(symbol["offset"] or 0)
-        elif line.startswith("No symbol matches"):
-            next(symbols, None)
+        if line.startswith("@@ "):
+            asked = int(line.split()[1], 16)
+        elif symbol := _SYMBOL.match(line):
+            if asked is not None:
+                offsets[asked] = int(symbol["offset"] or 0)
         elif one := _INSTRUCTION.match(line):
             pc = int(one["pc"], 16)
             instructions[pc] = one["text"]

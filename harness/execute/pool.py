@@ -99,8 +99,10 @@ class _Garage:
         """Have as many spares starting as the options ask for."""
         if self._failures or self._closed:
             return
+        options = self._pool.options
+        wanted = options.spares if options.isolation == "worker" else max(options.spares, options.workers)
         with self._lock:
-            missing = self._pool.options.spares - len(self._starting) - len(self._idle)
+            missing = wanted - len(self._starting) - len(self._idle)
         for _ in range(missing):
             try:
                 handle = self._start()

@@ -1,0 +1,117 @@
+"""What is here, and whether it is what was asked for."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from types import ModuleType, SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.execute import device
+from harness.execute.protocol import Gpu
+from harness.model import Device
+
+H200 = Gpu(0, "GPU-1", "NVIDIA H200", "sm_90", "580.159.04", 132, 150 << 30)
+B200 = replace(H200, index=1, uuid="GPU-2", name="NVIDIA B200", arch="sm_100")
+WANTED = Device("h200", "H200", "sm_90", ">=580,<600")
+
+
+def nvml(**changes: object) -> ModuleType:
+    class NVMLError(Exception):
+        value = 0
+
+    fake = ModuleType("pynvml")
+    answers: dict[str, object] = {
+        "NVMLError": NVMLError,
+        "NVML_ERROR_LIBRARY_NOT_FOUND": 12,
+        "NVML_ERROR_DRIVER_NOT_LOADED": 9,
+        "nvmlInit": lambda: None,
+        "nvmlSystemGetDriverVersion": lambda: "580.159.04",
+        "nvmlDeviceGetCount": lambda: 2,
+        "nvmlDeviceGetHandleByIndex": lambda index: index,
+        "nvmlDeviceGetHandleByUUID": lambda uuid: int(uuid[-1]),
+        "nvmlDeviceGetCudaComputeCapability": lambda handle: (9, 0),
+        "nvmlDeviceGetUUID": lambda handle: f"GPU-{handle}",
+        "nvmlDeviceGetName": lambda handle: b"NVIDIA H200",
+        "nvmlDeviceGetMemoryInfo": lambda handle: SimpleNamespace(total=1000, used=10),
+        "nvmlDeviceGetUtilizationRates": lambda handle: SimpleNamespace(gpu=100),
+    }
+    for name, value in (answers | changes).items():
+        setattr(fake, name, value)
+    return fake
+
+
+@pytest.fixture(autouse=True)
+def all_visible(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
+def test_gpus_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", nvml())
+    first, second = device.find()
+    assert (first.uuid, first.name, first.arch, first.driver) == (
+        "GPU-0",
+        "NVIDIA H200",
+        "sm_90",
+        "580.159.04",
+    )
+    assert second.index == 1
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert device.find() == (second,)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(device.NoDevice, match="sees no GPU that CUDA_VISIBLE_DEVICES leaves visible"):
+        device.find()
+
+
+def test_nothing_here_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = nvml()
+
+    def missing() -> None:
+        error = fake.NVMLError("NVML Shared Library Not Found")
+        error.value = 12
+        raise error
+
+    monkeypatch.setitem(sys.modules, "pynvml", fake)
+    monkeypatch.setattr(fake, "nvmlInit", missing)
+    with pytest.raises(device.NoDevice, match=r"^no NVIDIA driver on this machine$"):
+        device.find()
+    assert device.usage("GPU-0") == device.Usage(None, None)
+    monkeypatch.setitem(sys.modules, "pynvml", nvml(nvmlDeviceGetCount=lambda: 0))
+    with pytest.raises(device.NoDevice, match=r"sees no GPU$"):
+        device.find()
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    with pytest.raises(device.NoDevice, match="nvidia-ml-py is not installed"):
+        device.find()
+
+
+def test_usage_is_read_while_a_kernel_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", nvml())
+    assert device.usage("GPU-0") == device.Usage(100, 10)
+
+
+def test_a_match_and_every_mismatch() -> None:
+    assert device.mismatch(WANTED, H200) is None
+    assert device.mismatch(WANTED, B200) == "needs a GPU named like 'H200', this is NVIDIA B200"
+    other = replace(H200, arch="sm_100")
+    assert device.mismatch(WANTED, other) == "needs sm_90, NVIDIA H200 is sm_100"
+    old = replace(H200, driver="570.10")
+    assert device.mismatch(WANTED, old) == "needs a driver >=580,<600, here is 570.10"
+    assert device.mismatch(replace(WANTED, driver=""), old) is None
+    assert "cannot be compared" in str(device.mismatch(replace(WANTED, driver="new"), H200))
+
+
+def test_picking_gives_gpus_or_a_reason() -> None:
+    assert device.pick(WANTED, (B200, H200)) == ((H200,), None)
+    none, reason = device.pick(WANTED, (B200, replace(B200, index=2)))
+    assert none == ()
+    assert reason == "device h200: needs a GPU named like 'H200', this is NVIDIA B200"
+
+
+@given(st.integers(500, 700), st.integers(500, 700), st.integers(0, 300))
+def test_driver_ranges_compare_numbers(low: int, have: int, minor: int) -> None:
+    gpu = replace(H200, driver=f"{have}.{minor}.04")
+    fits = device.mismatch(replace(WANTED, driver=f">={low}"), gpu) is None
+    assert fits == (have >= low)
