@@ -7,6 +7,7 @@ reported: what an interrupt left undone is `not_run`.
 
 from __future__ import annotations
 
+import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -134,7 +135,7 @@ def _trace(
         by_frontend[question.toolchain.cuda_tile].append(question)
     groups: dict[tuple[str, ...], list[Traced]] = defaultdict(list)
 
-    def all_of(frontend: list[Question]) -> list[Traced]:
+    def all_of(frontend: list[Question]) -> list[tuple[Question, Examination | str]]:
         return [(question, _trace_one(lab, question)) for question in frontend]
 
     futures = [pool.submit(all_of, frontend) for frontend in by_frontend.values()]
@@ -143,6 +144,9 @@ def _trace(
         _, left = wait(left, timeout=0.2, return_when=FIRST_COMPLETED)
     for future in futures:
         for question, seen in future.result():
+            if isinstance(seen, str):
+                _settle(lab, question, Examination(), asking, progress, infra=seen)
+                continue
             sha256 = seen.trace.bytecode_sha256 if seen.trace else None
             if sha256 is None:
                 _settle(lab, question, seen, asking, progress)
@@ -153,11 +157,14 @@ def _trace(
     return groups
 
 
-def _trace_one(lab: Lab, question: Question) -> Examination:
+def _trace_one(lab: Lab, question: Question) -> Examination | str:
+    """What tracing gave, or a sentence about what the machine failed at."""
     try:
         return Examination(trace=lab.trace(question))
     except UnsupportedFrontend as refusal:
         return Examination(unsupported=str(refusal))
+    except (OSError, CacheError) as failure:
+        return str(failure)
 
 
 def _finish(lab: Lab, group: Sequence[Traced], asking: dict[str, list[Cell]], progress: _Progress) -> None:
@@ -166,8 +173,13 @@ def _finish(lab: Lab, group: Sequence[Traced], asking: dict[str, list[Cell]], pr
         assert seen.trace is not None
         try:
             examined = lab.finish(question, seen.trace)
+        except Cancelled:
+            raise
         except (OSError, CacheError, CubinError, DisassemblyError) as failure:
             _settle(lab, question, seen, asking, progress, infra=str(failure))
+        except Exception:
+            # A fault of ours costs this cell its verdict, never the run.
+            _settle(lab, question, seen, asking, progress, infra=traceback.format_exc(limit=-6))
         else:
             _settle(lab, question, examined, asking, progress)
 
