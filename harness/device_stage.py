@@ -13,8 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.execute import Gpu, Launch, Observation, PoolOptions, execute, judge_run
-from harness.execute.device import NoDevice, find, pick
+from harness.execute.device import NoDevice, find
 from harness.execute.launches import launch_of
+from harness.execute.match import pick
 from harness.execute.protocol import Timeouts as StageTimeouts
 from harness.inspect import CubinError, Disassembler, DisassemblyError
 from harness.inspect.cubin import read_cubin
