@@ -145,15 +145,21 @@ _FORMS = "signature, verdict=WORD, advice=KIND, or a comparison such as register
 
 def parse_oracle(text: str, original: CellResult) -> Oracle:
     """The oracle that `text` names, which must call the original bad. Raises OracleError."""
-    oracle = _parse(text.strip(), original)
+    oracle = _parse(text.strip()) or _same_signature(original)
     if oracle.answer(original) is Answer.BAD:
         return oracle
     raise OracleError(f'the oracle "{oracle}" does not call the cell bad: {_seen(oracle, original)}')
 
 
-def _parse(text: str, original: CellResult) -> Oracle:
+def check_oracle(text: str) -> None:
+    """Raises OracleError for a text that no cell could make sense of."""
+    _parse(text.strip())
+
+
+def _parse(text: str) -> Oracle | None:
+    """None stands for the signature of the original."""
     if text in ("", "signature"):
-        return _same_signature(original)
+        return None
     name, equals, value = (part.strip() for part in text.partition("="))
     if name == "verdict" and equals:
         return SameVerdict(_verdict(value))

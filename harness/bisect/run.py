@@ -78,9 +78,10 @@ class Bisection:
         self._probes: list[Probe] = []
         self._answers: dict[int, Answer] = {}
         self._accusations: list[Accusation] = []
+        known = parse_oracle(request.oracle, original) if original is not None else None
         now = world.ask(cell, None)
         self._original = original or now
-        self._oracle: Oracle = parse_oracle(request.oracle, self._original)
+        self._oracle: Oracle = known or parse_oracle(request.oracle, now)
         if self._oracle.answer(now) is not Answer.BAD:
             raise BisectError(
                 f'cell {cell.id} does not show "{self._oracle}" any more, now it is {now.verdict} '

@@ -59,6 +59,12 @@ def default_over(component: str | None) -> str:
     return TILE if component == TILE else TOOLKIT
 
 
+def check_over(over: str) -> None:
+    """Raises BisectError for an axis that does not exist."""
+    if over not in AXES:
+        raise BisectError(f'cannot bisect over "{over}"; it can be {" or ".join(AXES)}')
+
+
 def plan_axis(
     toolchain: Toolchain,
     over: str,
@@ -72,8 +78,7 @@ def plan_axis(
     Versions for which `components_of` raises one of `unavailable` are left out with the reason, unless
     it is the toolchain's own. Raises BisectError where nothing but its own version is left.
     """
-    if over not in AXES:
-        raise BisectError(f'cannot bisect over "{over}"; it can be {" or ".join(AXES)}')
+    check_over(over)
     own = _version(toolchain, over)
     found: list[tuple[str, Toolchain, dict[str, str]]] = []
     left_out: list[tuple[str, str]] = []

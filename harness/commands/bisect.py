@@ -13,12 +13,12 @@ from harness.bisect.laboratory import world
 from harness.bisect.result import BisectResult
 from harness.bisect.run import Bisection, Request
 from harness.bisect.show import Shown
-from harness.bisect.versions import BisectError
+from harness.bisect.versions import BisectError, check_over
 from harness.commands.explain import find_result
 from harness.lab import Deadlines, Lab
 from harness.matrix import load_matrix
 from harness.model import Cell, CellResult
-from harness.oracle import OracleError
+from harness.oracle import OracleError, check_oracle
 from harness.plan import NoSuchCell, match, plan
 from harness.report.files import write_atomically
 
@@ -60,9 +60,12 @@ def bisect_command(pattern: str, options: Options) -> int:
     interrupted; the same command goes on from there, as every answer is remembered.
     """
     shown = Shown(Console(stderr=options.as_json, highlight=False))
+    prefix = ""
     with Lab(options.store, offline=options.offline, progress=shown.note) as lab:
-        prefix = ""
         try:
+            check_oracle(options.oracle)
+            if options.over is not None:
+                check_over(options.over)
             picked = _pick(pattern, options, lab)
             prefix = picked.caveat
             lab.deadlines = picked.deadlines
