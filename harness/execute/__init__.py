@@ -1,9 +1,9 @@
 """Running compiled cases on GPUs: `execute` turns launches into observations, `judge_run` judges them.
 
 inputs, reference, bounds, compare    what goes in, what may come out (numpy, no GPU)
-worker, session, gpu, arena, timing, canary    the GPU process
+worker, session, gpu, arena, timing      the GPU process, with canary and channel
 pool, watch, handle                   many of them: clocks, isolation, confirmation
-device, coredump                      what is here, what a hang looked like from inside
+device, match, coredump               what is here, what a hang looked like from inside
 protocol, verdict                     the values, and what they mean
 """
 

@@ -117,7 +117,8 @@ class Launch(Record):
 
     `arguments` leaves constants out: they are baked into the cubin. The block is (1, 1, 1)
     for a tile kernel: the cubin itself carries the thread count, and its static shared memory.
-    `repeats` launches of fresh outputs must agree bit for bit.
+    `repeats` launches of fresh outputs must agree bit for bit. With `timed`, device time is measured
+    too; it means something only where nothing else runs: in a pool of one worker and none waiting.
     """
 
     case: str

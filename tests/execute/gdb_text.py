@@ -31,7 +31,8 @@ def warps_table() -> str:
         HEADER,
         "  Kernel Parent Dev Grid Status                   SMs Mask   GridDim  BlockDim Invocation ",
         "*      0      -   0    1 Active 0xffffffffffff (132,1,1) (256,1,1) static_persistent()",
-        "  Wp Active Lanes Mask Divergent Lanes Mask Active Physical PC Kernel BlockIdx First Active ThreadIdx",
+        "  Wp Active Lanes Mask Divergent Lanes Mask Active Physical PC Kernel BlockIdx "
+        "First Active ThreadIdx ",
         "Device 0 SM 0",
     ]
     for warp, offset in AT.items():

@@ -194,11 +194,13 @@ def test_the_driver_may_refuse(tmp_path: Path) -> None:
     assert judge_run(seen).verdict is Verdict.LAUNCH_ERROR
 
 
-def test_too_large_a_case_is_out_of_memory(tmp_path: Path) -> None:
+def test_too_large_a_case_is_out_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.execute.gpu._SLAB_BYTES", 1 << 16)
     driver = FakeDriver(KERNELS)
-    driver.memory_limit = 100 << 20
-    seen = observe(launch_of(tmp_path, "good", (4096, 4096)), driver)
-    assert (seen.outcome, seen.stage) == (Outcome.OUT_OF_MEMORY, Stage.PREPARE)
+    driver.memory_limit = 100_000
+    seen = observe(launch_of(tmp_path, "good", (64, 512)), driver)
+    assert (seen.outcome, seen.stage, seen.call) == (Outcome.OUT_OF_MEMORY, Stage.PREPARE, "cuMemAlloc")
+    assert judge_run(seen).verdict is Verdict.OUT_OF_MEMORY
 
 
 def test_our_own_mistakes_are_not_the_kernels(tmp_path: Path) -> None:
