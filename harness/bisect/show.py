@@ -105,7 +105,8 @@ def remarks(result: BisectResult) -> list[str]:
     if result.left_out:
         versions = ", ".join(version for version, _ in result.left_out)
         found.append(f"not considered: {versions} ({result.left_out[0][1]})")
-    if result.over != TILE and edges_found == 0:
+    stopped = Ending.UNFINISHED in (result.older.ending, result.newer.ending)
+    if result.over != TILE and edges_found == 0 and not stopped:
         found.append(f"no backend version is known to be good; try --over {TILE}")
     return found
 
