@@ -7,6 +7,7 @@ A reference takes the input arrays by role, its parameters and the outputs' dtyp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -91,5 +92,13 @@ def rmsnorm(
     return {"y": join(ys), "rstd": join(rs)}
 
 
-REFERENCES: dict[str, References] = {"rmsnorm": rmsnorm}
+@dataclass(frozen=True)
+class Known:
+    """A reference and the names of the parameters that it reads; all others leave the answer alone."""
+
+    parameters: tuple[str, ...]
+    compute: References
+
+
+REFERENCES: dict[str, Known] = {"rmsnorm": Known(("eps", "offset"), rmsnorm)}
 """References by the name a kernel's description gives."""

@@ -256,7 +256,8 @@ def _host(observation: Observation, inspection: Inspection | None, sass: Sass | 
 
 
 def _tainted(observation: Observation, inspection: Inspection | None, sass: Sass | None) -> Judgement:
-    return Judgement(Verdict.TAINTED, None, observation.message, evidence=_seen(observation))
+    text = observation.message or "came behind a failed canary"
+    return Judgement(Verdict.TAINTED, None, text, evidence=_seen(observation))
 
 
 def _not_run(observation: Observation, inspection: Inspection | None, sass: Sass | None) -> Judgement:

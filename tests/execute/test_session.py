@@ -228,6 +228,14 @@ def test_equal_bits_have_equal_hashes_whatever_the_layout(tmp_path: Path) -> Non
     assert [o.sha256 for o in observe(tight).outputs] == [o.sha256 for o in observe(launch).outputs]
 
 
+def test_settings_the_reference_does_not_read_share_the_data(tmp_path: Path) -> None:
+    launch = launch_of(tmp_path, "good")
+    other = {"eps": 1e-6, "offset": 0.0, "latency": 10.0}
+    assert data_key(replace(launch, reference=Reference("rmsnorm", other))) == data_key(launch)
+    gemma = {"eps": 1e-6, "offset": 1.0}
+    assert data_key(replace(launch, reference=Reference("rmsnorm", gemma))) != data_key(launch)
+
+
 def test_timing_counts_every_byte_once(tmp_path: Path) -> None:
     seen = observe(launch_of(tmp_path, "good", timed=True))
     assert seen.timing is not None
