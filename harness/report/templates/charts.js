@@ -27,7 +27,7 @@ function renderCharts(state, matched, update) {
   const drawn = chartsOf(metric.column, matched);
   const top = drawn.reduce((most, chart) => Math.max(most, chart.top), 1e-9);
   const shown = showAllCharts ? drawn : drawn.slice(0, CHARTS_AT_FIRST);
-  const axes = varyingAxes(drawn.flatMap((chart) => chart.members.slice(0, 1)));
+  const axes = varyingAxes(cells.id.map((_, at) => at));
   const kernels = new Set(drawn.map((chart) => data.cases[chart.number].kernel));
   const archs = [...new Set(drawn.flatMap((chart) => chart.series.map((series) => series.arch)))].sort((a, b) => a - b);
   byId("charts").replaceChildren(
@@ -64,7 +64,7 @@ function chartsOf(column, matched) {
       }));
       const known = series.flatMap((line) => line.points.map((dot) => dot.value)).filter((value) => value !== null);
       const change = Math.max(0, ...series.map(({ points }) => changeOf(points.map((dot) => dot.value).filter((value) => value !== null))));
-      return { number, members: own, series, top: Math.max(0, ...known), known: known.length, change };
+      return { number, series, top: Math.max(0, ...known), known: known.length, change };
     })
     .filter((chart) => chart.known > 0)
     .sort((a, b) => b.change - a.change);
@@ -112,7 +112,7 @@ function drawChart(chart, metric, top, archs, title) {
 function drawPoint(dot, x, y, shape, metric, arch) {
   const range = dot.high > dot.low ? ` (${dot.low} to ${dot.high})` : "";
   const value = dot.value === null ? "no value" : `${dot.value}${metric.unit}${range}`;
-  const text = `${data.archs[arch]}, cuda-toolkit ${data.backends[dot.backend]}: ${value}${dot.bad ? `, ${lookOf(dot.at).phrase.toLowerCase()}` : ""}`;
+  const text = `${data.archs[arch]}, cuda-toolkit ${data.backends[dot.backend]}: ${value}${dot.bad ? `, ${lookOf(dot.at).phrase}` : ""}`;
   return svg(
     "g",
     { class: `point${dot.bad ? " bad" : ""}`, role: "button", tabindex: 0, "data-at": dot.at, "aria-label": text },

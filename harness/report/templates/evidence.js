@@ -63,7 +63,7 @@ function renderEvidence(state, choose) {
       part("Type next", command(`${data.explain.prefix}${cells.id[at]}${data.explain.suffix}`), backendCommands(at, asked, trace)),
       part("Asked", askedPairs(at, asked)),
       booksPart(inspection),
-      part("Blame", pairs([["component", judgement.component], ["because", judgement.evidence.blame]]), listing((inspection?.ptx ?? []).join("\n"), "PTX")),
+      look.kind === "bad" ? part("Blame", blame(judgement, inspection)) : null,
       hangPart(judgement.evidence.evidence ?? observation?.evidence),
       part("Outputs", outputTable(judgement.evidence.outputs ?? observation?.outputs)),
       part("Advice", pairs(judgement.advice.map((remark) => [remark.kind, remark.text]))),
@@ -147,6 +147,17 @@ function booksPart(inspection) {
       ),
     ),
   );
+}
+
+function blame(judgement, inspection) {
+  const asked = (inspection?.ptx ?? []).join("\n");
+  return [
+    pairs([
+      ["component", judgement.component ?? "not known"],
+      ["because", judgement.evidence.blame],
+    ]),
+    asked ? el("figure", {}, el("figcaption", {}, "what ptxas was handed"), listing(asked, "PTX")) : null,
+  ];
 }
 
 function hangPart(seen) {

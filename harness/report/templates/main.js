@@ -56,7 +56,9 @@ const facetChoices = FACETS.map((name) => {
     const value = facetValue[name](at);
     tally.set(value, (tally.get(value) ?? 0) + 1);
   }
-  const order = { arch: data.archs, toolkit: data.backends, "cuda-tile": data.tiles }[name];
+  const kinds = ["bad", "good", "unknown"];
+  const verdicts = kinds.flatMap((kind) => data.verdicts.filter((look) => look.kind === kind).map((look) => look.name));
+  const order = { verdict: verdicts, arch: data.archs, toolkit: data.backends, "cuda-tile": data.tiles }[name];
   const values = order ? order.filter((value) => tally.has(value)) : [...tally.keys()];
   return { name, values: values.map((value) => [value, tally.get(value)]) };
 }).filter((facet) => facet.values.length > 1);

@@ -167,7 +167,7 @@ function drawTable(place, table, rows, columns, matched) {
 // Wide enough for the longest text of each axis, within reason: rows are drawn apart and must line up.
 function axisWidths(table, rows) {
   const longest = (name) => rows.reduce((most, number) => Math.max(most, (data.cases[number].axes[name] ?? "").length), name.length);
-  return (table.axes.length ? table.axes.map(longest) : [8]).map((length) => `${Math.min(length + 1, 24)}ch`).join(" ");
+  return (table.axes.length ? table.axes.map(longest) : [8]).map((length) => `calc(${Math.min(length + 1, 24)} * var(--char))`).join(" ");
 }
 
 const axisCells = (texts) => el("span", { class: "axis-cells" }, texts.map((text) => el("span", { title: text }, text)));
@@ -224,7 +224,7 @@ function renderLegend(indexes) {
   const order = ["bad", "good", "unknown"];
   const looks = [...used.values()].sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind));
   byId("legend").replaceChildren(
-    ...looks.map((look) => el("span", { class: `key ${look.kind}` }, `${look.symbol} ${look.phrase.toLowerCase()}`)),
+    ...looks.map((look) => el("span", { class: `key ${look.kind}` }, `${look.symbol} ${look.phrase}`)),
     el("span", {}, "columns: architecture, cuda-toolkit"),
     registers ? el("span", {}, "number: registers a thread") : "",
     advice ? el("span", {}, "! advice") : "",
