@@ -39,6 +39,7 @@ app = typer.Typer(
 )
 
 MatrixArgument = Annotated[Path, typer.Argument(help="The matrix file.", show_default=True)]
+CellArgument = Annotated[list[str], typer.Argument(help="A cell's id, or words that pick out one cell.")]
 OutOption = Annotated[Path, typer.Option("--out", "-o", help="Directory for results.")]
 StoreOption = Annotated[
     Path | None,
@@ -195,7 +196,7 @@ def merge(
 
 @app.command(epilog="Example: python -m harness explain '1.5.0 13.3.1 sm_90 occupancy=16 allow_tma=false'")
 def explain(
-    cell: Annotated[list[str], typer.Argument(help="A cell's id, or words that pick out one cell.")],
+    cell: CellArgument,
     out: OutOption = DEFAULT_OUT,
     store: StoreOption = None,
 ) -> None:
@@ -203,6 +204,45 @@ def explain(
     from harness.commands.explain import explain_cell
 
     _leave(lambda: explain_cell(" ".join(cell), out, store))
+
+
+@app.command(epilog="Example: python -m harness bisect '1.5.0 13.3.1 sm_120 occupancy=16 allow_tma=false'")
+def bisect(
+    cell: CellArgument,
+    out: OutOption = DEFAULT_OUT,
+    store: StoreOption = None,
+    matrix: Annotated[
+        Path | None, typer.Option(help="Pick the cell from this matrix instead of earlier results.")
+    ] = None,
+    over: Annotated[
+        str, typer.Option(help="Versions to search: cuda-toolkit or cuda-tile.")
+    ] = "cuda-toolkit",
+    oracle: Annotated[
+        str,
+        typer.Option(
+            help="What is bad: signature, verdict=WORD, registers>=255, compile_seconds>4, advice=KIND."
+        ),
+    ] = "signature",
+    exhaustive: Annotated[bool, typer.Option("--exhaustive", help="Ask every version.")] = False,
+    components: Annotated[bool, typer.Option(help="Also mix components to find the guilty one.")] = True,
+    offline: OfflineOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Find the version that broke a cell, the one that mended it, and the guilty component."""
+    from harness.commands.bisect import Options, bisect_command
+
+    options = Options(
+        out=out,
+        store=store,
+        matrix=matrix,
+        over=over,
+        oracle=oracle,
+        exhaustive=exhaustive,
+        components=components,
+        offline=offline,
+        as_json=as_json,
+    )
+    _leave(lambda: bisect_command(" ".join(cell), options))
 
 
 @app.command()
