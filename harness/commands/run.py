@@ -26,6 +26,7 @@ from harness.pipeline import Counters, run_cells
 from harness.plan import plan
 from harness.report.console import Progress, render_summary
 from harness.report.files import write_atomically
+from harness.report.html import write_html
 from harness.report.jsonl import row, write_results
 from harness.report.junit import write_junit
 from harness.store import Store
@@ -87,12 +88,15 @@ def exit_code(results: list[CellResult]) -> int:
 
 
 def write_reports(results: list[CellResult], facts: dict[str, Any], out: Path) -> list[Path]:
-    """Write results.jsonl, junit.xml and run.json; returns their paths."""
-    paths = [out / "results.jsonl", out / "junit.xml", out / "run.json"]
-    write_results(results, paths[0])
-    write_junit(results, paths[1])
-    write_atomically(paths[2], json.dumps(facts, indent=2) + "\n")
-    return paths
+    """Write report.html, results.jsonl, junit.xml and run.json; returns their paths."""
+    page, rows, suites, run = (
+        out / name for name in ("report.html", "results.jsonl", "junit.xml", "run.json")
+    )
+    write_results(results, rows)
+    write_junit(results, suites)
+    write_atomically(run, json.dumps(facts, indent=2) + "\n")
+    write_html(results, page, title=f"CUDA Tile regression run, {len(results)} cells", facts=facts)
+    return [page, rows, suites, run]
 
 
 def _bundle(lab: Lab, matrix: Matrix, results: list[CellResult], path: Path, console: Console) -> None:
