@@ -1,0 +1,93 @@
+"""What the command line answers to a wrong request: one sentence, the right exit code, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from harness.cli import app
+
+_ROOT = Path(__file__).parents[1]
+
+
+def harness(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "harness", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=cwd,
+    )
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    done = harness("run", "absent.toml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("absent.toml: does not exist; name a matrix file")
+    assert "python -m harness run" in done.stderr
+    assert not (tmp_path / "harness-results").exists()
+
+
+def test_broken_toml(tmp_path: Path) -> None:
+    (tmp_path / "matrix.toml").write_text("[target\n")
+    done = harness("run", "matrix.toml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("matrix.toml:1:")
+
+
+def test_no_network_and_an_empty_store(tmp_path: Path) -> None:
+    done = harness(
+        "run", str(_ROOT / "matrix.toml"), "--store", str(tmp_path / "store"), "--offline", cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert str(tmp_path / "store") in done.stderr
+    assert "network" in done.stderr or "offline" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_store_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = harness("run", str(_ROOT / "matrix.toml"), "--store", str(tmp_path / "file/store"), cwd=tmp_path)
+    assert done.returncode == 2
+    assert str(tmp_path / "file/store") in done.stderr
+    assert "HARNESS_STORE" in done.stderr
+
+
+@pytest.mark.parametrize("shard", ["0/2", "3/2", "a/b", "2", "1/0"])
+def test_a_shard_that_is_none(shard: str) -> None:
+    done = CliRunner().invoke(app, ["run", "matrix.toml", "--shard", shard])
+    assert done.exit_code == 2
+
+
+def test_explain_without_results(tmp_path: Path) -> None:
+    done = harness("explain", "abcd", "--out", str(tmp_path / "nothing"))
+    assert done.returncode == 2
+    assert "holds no results; run: python -m harness run" in done.stderr
+
+
+def test_a_bundle_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "b").write_text("no zip")
+    assert harness("execute", str(tmp_path / "absent")).returncode == 2
+    done = harness("execute", str(tmp_path / "b"))
+    assert done.returncode == 2
+    assert "is not a bundle of this harness" in done.stderr
+
+
+def test_schema_is_json_schema() -> None:
+    done = CliRunner().invoke(app, ["schema"])
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["type"] == "object"
+
+
+def test_every_command_has_help() -> None:
+    listing = CliRunner().invoke(app, ["--help"])
+    assert listing.exit_code == 0
+    for name in ("run", "compile", "execute", "merge", "explain", "bisect", "doctor", "schema", "clean"):
+        assert CliRunner().invoke(app, [name, "--help"]).exit_code == 0
+        assert name in listing.stdout
