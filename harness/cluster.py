@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 from harness.model import CellResult, Record, Scalar, Verdict
 from harness.signature import normalise
@@ -71,13 +72,17 @@ def findings(results: Iterable[CellResult]) -> tuple[Finding, ...]:
 
 
 def advice_groups(results: Iterable[CellResult]) -> tuple[AdviceGroup, ...]:
-    """Group remarks by kind and wording without its numbers."""
+    """Group remarks by kind, wording without its numbers, and the versions that earn them: what a
+    version mended is not to be hidden behind what none did."""
     everything = list(results)
-    groups: dict[tuple[str, str], list[tuple[CellResult, str]]] = defaultdict(list)
-    for result in everything:
-        for remark in result.judgement.advice:
-            groups[_advice_key(remark.kind, remark.text)].append((result, remark.text))
-    found = [_advice_group(key, members, everything) for key, members in groups.items()]
+    remarks = [(r, a.text, _advice_key(a.kind, a.text)) for r in everything for a in r.judgement.advice]
+    versions: dict[tuple[Any, ...], set[str | None]] = defaultdict(set)
+    for result, _, key in remarks:
+        versions[key, _question(result)].add(_version(result, "tileiras"))
+    groups: dict[tuple[Any, ...], list[tuple[CellResult, str]]] = defaultdict(list)
+    for result, text, key in remarks:
+        groups[key, frozenset(versions[key, _question(result)])].append((result, text))
+    found = [_advice_group(key, members, everything) for (key, _), members in groups.items()]
     return tuple(sorted(found, key=lambda group: (group.kind, -len(group.cells), group.texts)))
 
 
