@@ -17,6 +17,15 @@ load.py       all of that in order
 from harness.matrix.load import load_matrix
 from harness.matrix.problems import MatrixError, Problem
 from harness.matrix.schema import json_schema
-from harness.matrix.value import Generator, Matrix, Timeouts
+from harness.matrix.value import GateRules, Generator, Matrix, Timeouts
 
-__all__ = ["Generator", "Matrix", "MatrixError", "Problem", "Timeouts", "json_schema", "load_matrix"]
+__all__ = [
+    "GateRules",
+    "Generator",
+    "Matrix",
+    "MatrixError",
+    "Problem",
+    "Timeouts",
+    "json_schema",
+    "load_matrix",
+]

@@ -167,3 +167,12 @@ def devices(
                 f"nothing is compiled for {quote(table.arch)}; add it to [target] arch, or remove the device"
             )
             yield document.problem(("device", index, "arch"), text)
+
+
+def gate(document: Document, table: schema.GateTable) -> Iterator[Problem]:
+    """Differences that both fail and warn; one that the reader did not list himself is no contradiction."""
+    raw = document.data.get("gate")
+    given = raw if isinstance(raw, dict) else {}
+    for path, word in items(given.get("warn"), ("gate", "warn")):
+        if word in table.fail and "fail" in given:
+            yield document.problem(path, f"{quote(str(word))} is in fail already; remove it from one of them")

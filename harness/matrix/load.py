@@ -16,7 +16,7 @@ from harness.matrix.document import Document, read_document
 from harness.matrix.explain import example, explain
 from harness.matrix.locate import TomlPath
 from harness.matrix.problems import MatrixError, Problem, listing, quote, suggestion
-from harness.matrix.value import Matrix, Timeouts
+from harness.matrix.value import GateRules, Matrix, Timeouts
 
 MAX_PROBLEMS = 100
 """Problems told at once."""
@@ -30,6 +30,7 @@ _ONE: dict[str, type[BaseModel]] = {
     "target": schema.TargetTable,
     "timeouts": schema.TimeoutsTable,
     "run": schema.RunTable,
+    "gate": schema.GateTable,
 }
 _NEEDED = {
     "toolchain": 'add [[toolchain]] with cuda_tile = "1.5.0" and cuda_toolkit = "13.3.1", say',
@@ -76,6 +77,7 @@ class _Tables:
         self.target: schema.TargetTable | None = None
         self.timeouts = schema.TimeoutsTable()
         self.run = schema.RunTable()
+        self.gate = schema.GateTable()
 
     def matrix(self, path: Path) -> Matrix:
         assert self.target is not None
@@ -89,6 +91,7 @@ class _Tables:
             generators=tuple(generator for generator in drawn if generator is not None),
             timeouts=Timeouts(**self.timeouts.model_dump()),
             jobs=self.run.jobs,
+            gate=GateRules(**self.gate.model_dump()),
         )
 
 
@@ -111,6 +114,7 @@ def _problems(
         yield from check.toolchain_table(document, index, toolchain)
     yield from check.toolchain_names(document, tables.toolchain)
     yield from check.devices(document, tables.device, tables.target)
+    yield from check.gate(document, tables.gate)
     for index, case in tables.case.items():
         yield from check_cases.shapes(document, index, case)
         yield from check_cases.parameters(document, index, case)

@@ -13,6 +13,7 @@ from harness.matrix import words
 from harness.matrix.fields import Arch, Axis, Dtype, Extent, KernelName, Label, Seconds, Seed, Table, Version
 from harness.matrix.parameters import Parameter
 from harness.matrix.rules import DriverRange, Flag, Number, OneOrMany, OrWord, Text, Whole, Word
+from harness.matrix.value import GateRules
 
 
 class ExcludeTable(Table):
@@ -182,6 +183,40 @@ class RunTable(Table):
     )
 
 
+class GateTable(Table):
+    """What `harness gate` makes of differences between two toolchains."""
+
+    fail: tuple[Annotated[str, Word("a difference", (*words.GATE_CHANGES, *words.GATE_MEASURES))], ...] = (
+        Field(
+            GateRules().fail,
+            description="Differences that forbid the upgrade.",
+            examples=[["regressed", "newly_bad", "newly_unsupported", "lost"]],
+        )
+    )
+    warn: tuple[Annotated[str, Word("a difference", words.GATE_WORDS)], ...] = Field(
+        GateRules().warn,
+        description="Differences that are told, but forbid nothing.",
+        examples=[["registers", "device_time"]],
+    )
+    registers: Annotated[int, Whole(0, 255)] = Field(
+        0, description="Registers a thread more than before that are still accepted.", examples=[8]
+    )
+    spills: Annotated[int, Whole(0, 1_000_000)] = Field(
+        0, description="Spill instructions more than before that are still accepted.", examples=[0]
+    )
+    shared_memory: Annotated[int, Whole(0, 1_000_000)] = Field(
+        0, description="Bytes of shared memory a block more than before that are accepted.", examples=[1024]
+    )
+    compile_seconds: Annotated[float, Number(1, 1000)] = Field(
+        1.5, description="How many times as long a compile may take.", examples=[1.5]
+    )
+    device_time: Annotated[float, Number(1, 1000)] = Field(
+        1.1,
+        description="How many times as long a kernel may take; counts only where it stands out of the noise.",
+        examples=[1.1],
+    )
+
+
 class MatrixFile(Table):
     """Toolchains x targets x cases: what the lab should compile and run."""
 
@@ -191,6 +226,7 @@ class MatrixFile(Table):
     case: tuple[CaseTable, ...] = Field(min_length=1, description="Kernels and how to call them.")
     timeouts: TimeoutsTable = Field(TimeoutsTable(), description="Seconds each stage may take.")
     run: RunTable = Field(RunTable(), description="How to run.")
+    gate: GateTable = Field(GateTable(), description="When an upgrade is refused.")
 
 
 def json_schema() -> dict[str, Any]:

@@ -40,6 +40,28 @@ class Generator(Record):
 
 
 @dataclass(frozen=True)
+class GateRules(Record):
+    """What a gate makes of a difference between baseline and candidate.
+
+    `fail` and `warn` hold words of `words.GATE_WORDS`; what is in neither is only listed. `registers`
+    (a thread), `spills` (instructions) and `shared_memory` (bytes a CTA) are growths that are still
+    accepted; `compile_seconds` and `device_time` are factors that are. A longer time counts only where
+    it also stands out of the noise.
+    """
+
+    fail: tuple[str, ...] = ("regressed", "newly_bad", "newly_unsupported", "lost")
+    warn: tuple[str, ...] = (
+        *("registers", "spills", "shared_memory"),
+        *("compile_seconds", "device_time", "output_bits"),
+    )
+    registers: int = 0
+    spills: int = 0
+    shared_memory: int = 0
+    compile_seconds: float = 1.5
+    device_time: float = 1.1
+
+
+@dataclass(frozen=True)
 class Matrix:
     """A checked matrix. `path` is the file; a kernel "file.py:name" is relative to its folder.
 
@@ -54,10 +76,12 @@ class Matrix:
     generators: tuple[Generator, ...] = ()
     timeouts: Timeouts = field(default_factory=Timeouts)
     jobs: int | None = None
+    gate: GateRules = field(default_factory=GateRules)
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of what is asked for. The file's place, comments and `jobs` do not matter."""
+        """SHA-256 of what is asked for. The file's place, comments, `jobs` and `gate` do not
+        matter."""
         records = (self.toolchains, self.devices, self.cases, self.generators)
         plain = [[record.to_json() for record in group] for group in records]
         return digest_of([plain, list(self.archs), self.timeouts.to_json()])

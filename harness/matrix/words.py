@@ -43,6 +43,15 @@ VALUES = ("normal", "ones", "tiny", "huge", "wide", "zero_rows", "nan", "inf")
 KNOBS = ("allow_tma", "latency", "tile_m", "tile_n", "offset", "eps")
 """Keys of [[case]] that are settings of a shipped kernel."""
 
+GATE_CHANGES = ("regressed", "newly_bad", "newly_unsupported", "lost", "still_bad", "unknown")
+"""Ways in which a candidate may be no better than its baseline."""
+
+GATE_MEASURES = ("registers", "spills", "shared_memory", "device_time", "output_bits")
+"""Measured differences that a gate may fail for."""
+
+GATE_WORDS = (*GATE_CHANGES, *GATE_MEASURES, "compile_seconds")
+"""Differences a gate knows. Compile time only ever warns: one compile is one sample of a busy machine."""
+
 COMPONENTS = {
     "cuda_tile": "cuda-tile",
     "cuda_toolkit": "cuda-toolkit",

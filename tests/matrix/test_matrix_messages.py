@@ -157,7 +157,7 @@ def test_an_empty_file(complaints: Load) -> None:
         ("[[cases]]", '10: [[cases]]: unknown table; did you mean "case"?'),
         (
             "[zzz]",
-            "10: [zzz]: unknown table; known are [toolchain], [target], [device], [case], [timeouts] and [run]",
+            "10: [zzz]: unknown table; known are [toolchain], [target], [device], [case], [timeouts], [run] and [gate]",
         ),
         ("[run]\njbos = 2", '11: [run], key "jbos": unknown key; did you mean "jobs"?'),
         ("[run]\nzzz = 2", '11: [run], key "zzz": unknown key; known here are "jobs"'),
@@ -172,7 +172,7 @@ def test_tables_and_keys_that_do_not_exist(complaints: Load, extra: str, said: s
 def test_a_key_at_the_top(complaints: Load) -> None:
     assert complaints("jobs = 3\n" + TOOLCHAIN + TARGET + CASE) == [
         'matrix.toml:1: key "jobs": unknown key; known are [toolchain], [target], [device], [case], '
-        "[timeouts] and [run]"
+        "[timeouts], [run] and [gate]"
     ]
 
 
