@@ -114,7 +114,7 @@ def vary(base: Case, max_elements: int, chance: random.Random) -> Case:
     rows, columns = base.shape
     if not _bakes_in(kernel, "N"):
         top = 1 << max(columns - 1, 0).bit_length()
-        columns = _like(columns, top // 2 + 1, min(top, max_elements, _LARGEST_SIDE), chance)
+        columns = _congruent(columns, top // 2 + 1, min(top, max_elements, _LARGEST_SIDE), chance)
     rows = _like(rows, 0, min(max_elements // columns, chance.choice((40, 300, 70_000))), chance)
     return replace(
         base,
@@ -147,6 +147,14 @@ def _like(value: int, low: int, high: int, chance: random.Random) -> int:
     elif found % 16 == 0:
         found += 1
     return found if low <= found <= high else value
+
+
+def _congruent(value: int, low: int, high: int, chance: random.Random) -> int:
+    """A number in [low, high] with the same remainder by 16, so that every stride that can follow
+    from it, in elements or bytes, is divisible by what it was; else `value`."""
+    found = chance.randint(low, max(low, high))
+    found += (value - found) % 16
+    return found if found <= high else value
 
 
 def _bakes_in(kernel: Kernel, dimension: str) -> bool:
