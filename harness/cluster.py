@@ -124,6 +124,20 @@ def arch_key(arch: str) -> tuple[int, str]:
     return int(digits or 0), arch
 
 
+def simplest(results: Sequence[CellResult], component: str | None) -> CellResult:
+    """The cell to look at first: least data, no device, fewest settings, then the newest version."""
+    newest = sorted(results, key=lambda r: version_key(_version(r, component) or ""), reverse=True)
+    return min(
+        newest,
+        key=lambda r: (
+            prod(r.cell.case.shape),
+            r.cell.device is not None,
+            sum(value is not None for value in r.cell.case.settings.values()),
+            arch_key(r.cell.arch),
+        ),
+    )
+
+
 # --- inside -----------------------------------------------------------------------------------
 
 
@@ -135,7 +149,7 @@ def _is_reportable(verdict: Verdict) -> bool:
 def _finding(name: str, members: list[CellResult], everything: list[CellResult]) -> Finding:
     component = members[0].judgement.component
     span = _span(members, everything, component, lambda result: result.judgement.signature == name)
-    example = _simplest(members, component)
+    example = simplest(members, component)
     return Finding(
         signature=name,
         verdict=example.verdict,
@@ -173,7 +187,7 @@ def _advice_group(
         archs=_archs(affected),
         settings=describe_settings(affected, everything),
         versions=_span(affected, everything, "tileiras", carries),
-        example=_simplest(affected, "tileiras").cell.id,
+        example=simplest(affected, "tileiras").cell.id,
     )
 
 
@@ -232,17 +246,3 @@ def _archs(results: Iterable[CellResult]) -> tuple[str, ...]:
 def _axes(result: CellResult) -> dict[str, Scalar]:
     case = result.cell.case
     return {"shape": shape_text(case.shape), "dtype": case.dtype, **case.settings}
-
-
-def _simplest(results: Sequence[CellResult], component: str | None) -> CellResult:
-    """The cell to look at first: least data, no device, fewest settings, then the newest version."""
-    newest = sorted(results, key=lambda r: version_key(_version(r, component) or ""), reverse=True)
-    return min(
-        newest,
-        key=lambda r: (
-            prod(r.cell.case.shape),
-            r.cell.device is not None,
-            sum(value is not None for value in r.cell.case.settings.values()),
-            arch_key(r.cell.arch),
-        ),
-    )
