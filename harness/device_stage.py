@@ -3,6 +3,9 @@
 A device cell stands on the compile of the same case, toolchain and architecture. Where that gave
 no cubin, its verdict is the device cell's too; where no GPU here fits, the cell is skipped and says
 which GPU or driver is missing.
+
+Device time means something only where nothing else runs on the GPU. So where it is asked for, everything
+runs untimed first, and what passed is measured afterwards, alone: one process, no spares starting.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from harness.execute import Gpu, Launch, Observation, PoolOptions, execute, judg
 from harness.execute.device import NoDevice, find
 from harness.execute.launches import launch_of
 from harness.execute.match import pick
+from harness.execute.protocol import Outcome, Stage
 from harness.execute.protocol import Timeouts as StageTimeouts
 from harness.inspect import CubinError, Disassembler, DisassemblyError
 from harness.inspect.cubin import read_cubin
@@ -80,7 +84,15 @@ def run_on_devices(
                 ready.append((cell, known, path))
         if ready:
             stage = _Stage(ready, fitting, timeouts, timed, base, disassembler, report)
-            execute(supervisor, stage.launches(), fitting, stage.observed, options)
+            try:
+                execute(supervisor, stage.launches(), fitting, stage.observed, options)
+                if timed:
+                    alone = replace(
+                        options, workers=1, waiting=0, spares=0, isolation="worker", confirm=False
+                    )
+                    execute(supervisor, stage.timed_launches(), fitting, stage.measured, alone)
+            finally:
+                stage.report_untimed()
 
 
 def _absent(device: Device, mismatch: str | None) -> str:
@@ -114,6 +126,7 @@ class _Stage:
         self._base = base
         self._disassembler = disassembler
         self._report = report
+        self._to_time: dict[str, tuple[Launch, Observation]] = {}
 
     def launches(self) -> Iterator[Launch]:
         for cell, known, path in self._ready:
@@ -127,10 +140,38 @@ class _Stage:
                 known.compile.cubin_sha256,
                 self._sm_count,
                 self._timeouts,
-                timed=self._timed,
             )
 
     def observed(self, launch: Launch, observation: Observation) -> None:
+        """Report what a case came to, unless it is still to be timed."""
+        if self._timed and observation.outcome is Outcome.DONE and not observation.looks_bad:
+            self._to_time[launch.case] = (launch, observation)
+        else:
+            self._judge(launch, observation)
+
+    def timed_launches(self) -> Iterator[Launch]:
+        """What passed, once more: its answers are known to be right, so only its time is wanted."""
+        for launch, _ in list(self._to_time.values()):
+            yield replace(launch, timed=True, repeats=1, reference=None)
+
+    def measured(self, launch: Launch, timed: Observation) -> None:
+        """Lend the time to the observation that passed. A kernel that fails only now is flaky."""
+        original, passed = self._to_time.pop(launch.case)
+        if timed.looks_bad:
+            self._judge(original, replace(timed, attempts=(passed.to_json(),)))
+        elif timed.outcome is Outcome.DONE:
+            seconds = {**passed.seconds, Stage.TIMING.value: timed.seconds.get(Stage.TIMING.value, 0.0)}
+            self._judge(original, replace(passed, timing=timed.timing, seconds=seconds))
+        else:
+            self._judge(original, passed)
+
+    def report_untimed(self) -> None:
+        """What an interrupt left unmeasured is right all the same."""
+        for launch, passed in self._to_time.values():
+            self._judge(launch, passed)
+        self._to_time.clear()
+
+    def _judge(self, launch: Launch, observation: Observation) -> None:
         cell, known, path = self._known[launch.case]
         judgement = judge_run(
             observation, known.inspection, self._machine_code(path, known.inspection, observation)

@@ -186,6 +186,7 @@ class OutputSeen(Record):
 class Timing(Record):
     """Device time by events, L2 flushed before each launch.
 
+    `samples_us` holds every launch in the order they ran, so that two distributions can be compared;
     `spread_us` is the distance between the 10th and the 90th percentile. `bytes_moved` counts
     every input once and every output once; `copy_bytes_per_second` is a device-to-device copy of
     `copy_bytes` measured the same way in the same process (bytes read plus bytes written).
@@ -198,6 +199,7 @@ class Timing(Record):
     bytes_per_second: float
     copy_bytes_per_second: float
     copy_bytes: int
+    samples_us: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,9 @@ import numpy as np
 from harness.execute.gpu import Gpu
 from harness.execute.protocol import Timing
 
-LAUNCHES = 20
+LAUNCHES = 30
+"""Samples per kernel: enough to compare two distributions by rank."""
+
 MAX_COPY_BYTES = 1 << 30
 
 
@@ -52,6 +54,7 @@ def measure(
         bytes_per_second=round(bytes_moved / median * 1e6, 1) if median else 0.0,
         copy_bytes_per_second=round(2 * copied / copy_median * 1e6, 1) if copy_median else 0.0,
         copy_bytes=copied,
+        samples_us=tuple(round(us, 3) for us in kernel_us),
     )
 
 

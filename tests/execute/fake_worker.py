@@ -1,8 +1,9 @@
 """A GPU process without a GPU: speaks the real protocol, and misbehaves as the launch's symbol says.
 
-`python fake_worker.py [--start=WAY] [--canary=FILE] REQUEST RESPONSE STACK`. Symbols: ok, slow, wrong,
-refused, fault; HOW:STAGE with HOW one of hang, crash, exit, garbage; lie_case, lie_stage, long_line, flood,
-orphan, stubborn; and once:PATH:SYMBOL, which is SYMBOL as long as PATH does not exist, then ok.
+`python fake_worker.py [--start=WAY] [--canary=FILE] [--log=FILE] REQUEST RESPONSE STACK`. Symbols: ok, slow,
+wrong, refused, fault, hang_if_timed; HOW:STAGE with HOW one of hang, crash, exit, garbage; lie_case,
+lie_stage, long_line, flood, orphan, stubborn; and once:PATH:SYMBOL, which is SYMBOL as long as PATH does
+not exist, then ok.
 Dumps "core" as the driver does where the environment asks for it.
 """
 
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.execute.channel import Channel
-from harness.execute.protocol import Launch, Observation, Outcome, OutputSeen, Stage
+from harness.execute.protocol import Launch, Observation, Outcome, OutputSeen, Stage, Timing
 
 STAGES = (Stage.LOAD, Stage.PREPARE, Stage.LAUNCH, Stage.READ_BACK, Stage.COMPARE)
 
@@ -74,26 +75,48 @@ def run(channel: Channel, launch: Launch) -> Observation | None:
             error = "CUDA_ERROR_ILLEGAL_ADDRESS" if symbol == "fault" else "CUDA_ERROR_INVALID_VALUE"
             outcome = Outcome.FAULT if symbol == "fault" else Outcome.REFUSED
             return Observation(launch.case, outcome, stage, error=error, call="cuEventQuery")
+        if symbol == "hang_if_timed" and launch.timed and stage is Stage.LAUNCH:
+            sleep_for_ever()
         if symbol == "slow" and stage is Stage.LAUNCH:
             time.sleep(0.3)
     output = OutputSeen("y", "ab" * 32, 10, compared=True, beyond_bound=3 if symbol == "wrong" else 0)
+    timing = None
+    if launch.timed:
+        channel.enter(Stage.TIMING)
+        timing = Timing(30.0, 2.0, 3, 1000, 1e9, 2e9, 500, (29.0, 30.0, 31.0))
     return Observation(
-        launch.case, Outcome.DONE, Stage.COMPARE, seconds=channel.seconds(), repeats=3, outputs=(output,)
+        launch.case,
+        Outcome.DONE,
+        channel.stage,
+        seconds=channel.seconds(),
+        repeats=launch.repeats,
+        outputs=(output,),
+        timing=timing,
     )
 
 
-def serve(channel: Channel, canary: str | None) -> None:
+def note(log: str | None, what: str, launch: Launch) -> None:
+    """One line per start and end of a case: monotonic seconds, pid, what, case, timed or not."""
+    if log:
+        with Path(log).open("a") as file:
+            file.write(f"{time.monotonic()} {os.getpid()} {what} {launch.case} {launch.timed}\n")
+
+
+def serve(channel: Channel, canary: str | None, log: str | None) -> None:
     channel.say("ready", name="fake", arch="sm_90", pid=os.getpid())
     while True:
         request: dict[str, Any] = channel.next_request()
         if request["do"] == "canary":
             if canary:
-                with Path(canary).open("a") as log:
-                    log.write(f"{os.getpid()}\n")
+                with Path(canary).open("a") as file:
+                    file.write(f"{os.getpid()}\n")
             bad = canary is not None and Path(canary + ".bad").exists()
             channel.say("canary", problem="it croaked" if bad else None)
             continue
-        observation = run(channel, Launch.from_json(request["launch"]))
+        launch = Launch.from_json(request["launch"])
+        note(log, "start", launch)
+        observation = run(channel, launch)
+        note(log, "end", launch)
         if observation is not None:
             channel.say("observation", observation=observation.to_json() | {"message": f"pid {os.getpid()}"})
             if observation.outcome is not Outcome.DONE:
@@ -130,7 +153,7 @@ def main() -> None:
         sleep_for_ever()
     if os.environ.get("CUDA_ENABLE_USER_TRIGGERED_COREDUMP") == "1":
         dump_when_told()
-    serve(channel, settings.get("canary"))
+    serve(channel, settings.get("canary"), settings.get("log"))
 
 
 if __name__ == "__main__":
