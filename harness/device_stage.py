@@ -27,7 +27,7 @@ from harness.inspect.lines import line_at
 from harness.judge import judge_skipped
 from harness.kernels import get
 from harness.matrix.value import Timeouts
-from harness.model import Cell, CellResult, Device, Inspection
+from harness.model import Cell, CellResult, Device, Inspection, Judgement, Verdict
 from harness.process import Supervisor
 
 Report = Callable[[CellResult], None]
@@ -98,6 +98,28 @@ def run_on_devices(
 def _absent(device: Device, mismatch: str | None) -> str:
     wanted = device.gpu + (f" with driver {device.driver}" if device.driver else "")
     return f"{mismatch or 'no GPU here fits'}; device {device.name} needs {wanted}"
+
+
+def _with_prediction(judgement: Judgement, static: CellResult) -> Judgement:
+    """A hang that the machine code foretold is laid at the door of the component the proof names, and
+    its evidence leads to the prediction: cell, signature and why that component."""
+    foretold = static.judgement
+    if judgement.verdict is not Verdict.HANG or foretold.verdict is not Verdict.PREDICTED_DEADLOCK:
+        return judgement
+    prediction = {
+        "verdict": str(foretold.verdict),
+        "signature": foretold.signature,
+        "cell": static.cell.id,
+        "component": foretold.component,
+        "blame": foretold.evidence.get("blame"),
+    }
+    books = judgement.evidence.get("static", {})
+    return replace(
+        judgement,
+        component=foretold.component,
+        summary=f"{judgement.summary}; foretold from its machine code ({foretold.verdict})",
+        evidence={**judgement.evidence, "static": {**books, **prediction}},
+    )
 
 
 class _Stage:
@@ -176,6 +198,7 @@ class _Stage:
         judgement = judge_run(
             observation, known.inspection, self._machine_code(path, known.inspection, observation)
         )
+        judgement = _with_prediction(judgement, known)
         self._report(
             replace(
                 known,

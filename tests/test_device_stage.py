@@ -42,7 +42,8 @@ class Bench:
     def static(self, symbol: str, latency: int, answer: PoolAnswer | None = None) -> CellResult:
         plain = self.make.cell()
         cell = replace(plain, case=replace(plain.case, knobs=(("allow_tma", False), ("latency", latency))))
-        inspection = self.make.inspection(symbol=symbol, books=self.make.books(answer) if answer else None)
+        books = self.make.books(answer) if answer else None
+        inspection = self.make.deadlocked(symbol=symbol, books=books)
         trace, compiled = self.make.trace(), self.make.compiled(cubin_sha256=f"{latency:064x}")
         judgement = judge_compile(cell, trace, compiled, inspection)
         return CellResult(cell, judgement, {"tileiras": "13.3.36"}, trace, compiled, inspection)
@@ -132,3 +133,20 @@ def test_no_driver_is_one_sentence(bench: Bench, monkeypatch: pytest.MonkeyPatch
     assert result.judgement.summary == (
         "Skipped: no NVIDIA driver on this machine; device h200 needs H200 with driver >=580."
     )
+
+
+def test_a_hang_that_was_foretold_names_the_component_and_the_prediction(bench: Bench) -> None:
+    foretold, sudden = bench.run(
+        [("hang:launch", PoolAnswer.IMPOSSIBLE), ("hang:launch", PoolAnswer.BALANCED)]
+    )
+    assert foretold.verdict is sudden.verdict is Verdict.HANG
+    static = foretold.judgement.evidence["static"]
+    assert foretold.judgement.component == static["component"] == "tileiras"
+    assert static["agrees"] is True
+    assert static["verdict"] == "predicted_deadlock"
+    assert static["signature"].startswith("predicted_deadlock/tileiras/register pool")
+    assert static["cell"] == replace(foretold.cell, device=None).id
+    assert "already asks to grow" in static["blame"]
+    assert foretold.judgement.summary.endswith("foretold from its machine code (predicted_deadlock)")
+    assert sudden.judgement.component is None
+    assert sudden.judgement.evidence["static"]["agrees"] is False

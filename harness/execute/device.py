@@ -5,11 +5,14 @@ Facts come from NVML (package nvidia-ml-py): it needs no context, and answers wh
 
 from __future__ import annotations
 
+import ctypes
 import os
 from dataclasses import dataclass
 from typing import Any
 
 from harness.execute.protocol import Gpu
+
+NO_DRIVER = "no NVIDIA driver on this machine"
 
 
 class NoDevice(Exception):
@@ -28,6 +31,8 @@ def _nvml() -> Any:
     try:
         import pynvml
     except ImportError:
+        if not _driver_is_here():
+            raise NoDevice(NO_DRIVER) from None
         raise NoDevice(
             "the package nvidia-ml-py is not installed: install tile-harness with its extra gpu"
         ) from None
@@ -36,9 +41,18 @@ def _nvml() -> Any:
     except pynvml.NVMLError as error:
         missing = (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
         if getattr(error, "value", None) in missing:
-            raise NoDevice("no NVIDIA driver on this machine") from None
+            raise NoDevice(NO_DRIVER) from None
         raise NoDevice(f"the NVIDIA driver on this machine does not answer: {error}") from None
     return pynvml
+
+
+def _driver_is_here() -> bool:
+    """Whether the driver's own library can be loaded, which needs no package of ours."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
 
 
 def _text(value: str | bytes) -> str:

@@ -74,6 +74,10 @@ def test_nothing_here_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(device.NoDevice, match=r"sees no GPU$"):
         device.find()
     monkeypatch.setitem(sys.modules, "pynvml", None)
+    monkeypatch.setattr(device, "_driver_is_here", lambda: False)
+    with pytest.raises(device.NoDevice, match=r"^no NVIDIA driver on this machine$"):
+        device.find()
+    monkeypatch.setattr(device, "_driver_is_here", lambda: True)
     with pytest.raises(device.NoDevice, match="nvidia-ml-py is not installed"):
         device.find()
 
