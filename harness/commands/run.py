@@ -8,6 +8,7 @@ import resource
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -57,11 +58,11 @@ def run_matrix(path: Path, options: Options) -> int:
         matrix = load_matrix(path, known_versions=lab.provisioner.versions)
         lab.deadlines = Deadlines(trace=matrix.timeouts.trace, compile=matrix.timeouts.compile)
         with Store.open(options.out) as results:
-            cells = tuple(plan(_with_drawn_cases(matrix, options.out), shard=options.shard))
+            cells = tuple(plan(with_drawn_cases(matrix, options.out), shard=options.shard))
             run_id = results.start_run(
                 matrix.digest, cells, argv=sys.argv[1:], versions={"harness": __version__}
             )
-            interrupted, counters = _judge_all(lab, matrix, cells, results, run_id, options, console)
+            interrupted, counters = judge_all(lab, matrix, cells, results, run_id, options, console)
             judged = results.results(run_id)
             if not interrupted:
                 results.finish_run(run_id)
@@ -113,7 +114,7 @@ def _bundle(lab: Lab, matrix: Matrix, results: list[CellResult], path: Path, con
     )
 
 
-def _judge_all(
+def judge_all(
     lab: Lab,
     matrix: Matrix,
     cells: tuple[Cell, ...],
@@ -121,9 +122,12 @@ def _judge_all(
     run_id: str,
     options: Options,
     console: Console,
+    recorded: Mapping[str, CellResult] | None = None,
 ) -> tuple[bool, Counters | None]:
-    """Judge and record; True if an interrupt cut it short."""
-    known = results.finished_cells(matrix.digest, {"harness": __version__})
+    """Judge and record, but for cells whose answer was `recorded` elsewhere; True if an interrupt cut
+    it short."""
+    resumed = results.finished_cells(matrix.digest, {"harness": __version__})
+    known = {**resumed, **(recorded or {})}
     with Progress(len(cells), console, quiet=options.quiet) as progress:
 
         def record(result: CellResult) -> None:
@@ -133,9 +137,9 @@ def _judge_all(
         for cell in cells:
             if cell.id in known:
                 record(replace(known[cell.id], cell=cell))
-        if known:
+        if resumed:
             progress.note(
-                f"an earlier run was interrupted: {len(known)} of {len(cells)} cells are taken from it"
+                f"an earlier run was interrupted: {len(resumed)} of {len(cells)} cells are taken from it"
             )
         todo = [cell for cell in cells if cell.id not in known]
         static = {cell.id: known[cell.id] for cell in cells if cell.id in known}
@@ -194,7 +198,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def _with_drawn_cases(matrix: Matrix, out: Path) -> Matrix:
+def with_drawn_cases(matrix: Matrix, out: Path) -> Matrix:
     """The matrix with its generated cases drawn; a list once drawn in `out` is kept, so that every run
     of the same matrix there runs the same cases."""
     if not matrix.generators:
