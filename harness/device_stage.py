@@ -174,7 +174,7 @@ class _Stage:
     def timed_launches(self) -> Iterator[Launch]:
         """What passed, once more: its answers are known to be right, so only its time is wanted."""
         for launch, _ in list(self._to_time.values()):
-            yield replace(launch, timed=True, repeats=1, reference=None)
+            yield replace(launch, timed=True, repeats=1, reference=None, relations=())
 
     def measured(self, launch: Launch, timed: Observation) -> None:
         """Lend the time to the observation that passed. A kernel that fails only now is flaky."""
@@ -203,7 +203,7 @@ class _Stage:
             replace(
                 known,
                 cell=cell,
-                judgement=replace(judgement, advice=known.judgement.advice),
+                judgement=replace(judgement, advice=(*known.judgement.advice, *judgement.advice)),
                 observation=observation.to_json(),
                 seconds={**known.seconds, **observation.seconds},
             )

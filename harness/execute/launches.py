@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.execute.protocol import Argument, ArrayValue, Launch, Reference, ScalarValue, Timeouts
-from harness.kernels.description import ArrayArgument, Kernel, ScalarArgument
+from harness.execute.protocol import (
+    Argument,
+    ArrayValue,
+    Launch,
+    Reference,
+    Relation,
+    ScalarValue,
+    Timeouts,
+)
+from harness.kernels.description import ArrayArgument, ConstantArgument, Kernel, ScalarArgument, Values
 from harness.model import Case, Cell, Inspection
+
+RELATED = 8
+"""One case in so many, by its digest, is also checked against second ways to its answer."""
 
 
 def launch_of(
@@ -24,20 +35,55 @@ def launch_of(
     if kernel.grid is None:
         raise ValueError(f"kernel {kernel.name} does not say its launch grid")
     case = cell.case
-    grid = kernel.grid(kernel.values(case), sm_count)
     return Launch(
         case=cell.id,
         cubin=str(cubin),
         cubin_sha256=cubin_sha256,
         symbol=inspection.symbol,
         arch=cell.arch,
-        grid=(max(1, grid[0]), max(1, grid[1]), max(1, grid[2])),
+        grid=_grid(kernel, kernel.values(case), sm_count),
         arguments=arguments_of(case, kernel),
         seed=case.seed,
         reference=_reference(case, kernel),
         timed=timed,
         timeouts=timeouts,
+        relations=relations_of(case, kernel, sm_count) if int(case.digest[:8], 16) % RELATED == 0 else (),
     )
+
+
+def relations_of(case: Case, kernel: Kernel, sm_count: int) -> tuple[Relation, ...]:
+    """Second ways to the case's answer. Every launch keeps to what the cubin was compiled to assume:
+    strides, alignment, and row counts divisible by 16 where the case's own is."""
+    if kernel.rows is None or kernel.grid is None:
+        return ()
+    values = kernel.values(case)
+    rows = values[kernel.rows]
+    axes = {
+        a.name: a.dims.index(kernel.rows)
+        for a in kernel.arguments
+        if isinstance(a, ArrayArgument) and kernel.rows in a.dims
+    }
+    known = any(
+        a.of == kernel.rows for a in kernel.arguments if isinstance(a, ScalarArgument | ConstantArgument)
+    )
+    if rows < 2:
+        return ()
+    whole = (rows, _grid(kernel, values, sm_count))
+    found = [Relation("rows_permuted", axes, (whole,))]
+    half = rows // 32 * 16 if rows % 16 == 0 else rows // 2
+    if half and not known:
+        counts = (half, rows - half)
+        parts = tuple((n, _grid(kernel, {**values, kernel.rows: n}, sm_count)) for n in counts)
+        found.append(Relation("rows_split", axes, parts))
+    if kernel.reference is not None:
+        found.append(Relation("scaled", axes, (whole,)))
+    return tuple(found)
+
+
+def _grid(kernel: Kernel, values: Values, sm_count: int) -> tuple[int, int, int]:
+    assert kernel.grid is not None
+    x, y, z = kernel.grid(values, sm_count)
+    return (max(1, x), max(1, y), max(1, z))
 
 
 def arguments_of(case: Case, kernel: Kernel) -> tuple[Argument, ...]:

@@ -97,6 +97,19 @@ class Reference(Record):
 
 
 @dataclass(frozen=True)
+class Relation(Record):
+    """A second way to the same answer, launched from the same cubin (see `relations.py`).
+
+    `kind`: rows_permuted | rows_split | scaled. `axes` maps every array that has rows to the axis they run
+    along. `parts` is (rows, grid) per launch; together they cover all rows.
+    """
+
+    kind: str
+    axes: dict[str, int]
+    parts: tuple[tuple[int, tuple[int, int, int]], ...]
+
+
+@dataclass(frozen=True)
 class Timeouts(Record):
     """Seconds each stage may take. Start-up has its own clock, in the pool's options."""
 
@@ -134,6 +147,7 @@ class Launch(Record):
     repeats: int = 3
     timed: bool = False
     timeouts: Timeouts = Timeouts()
+    relations: tuple[Relation, ...] = ()
 
     @property
     def arrays(self) -> tuple[ArrayValue, ...]:
@@ -180,6 +194,24 @@ class OutputSeen(Record):
     @property
     def wrong(self) -> bool:
         return bool(self.never_written or self.outside_bytes or self.beyond_bound)
+
+
+@dataclass(frozen=True)
+class RelationSeen(Record):
+    """What a relation came to for one output: how many elements have other bits than they must, and
+    of those how many lie outside the error bound of their own inputs."""
+
+    kind: str
+    output: str
+    elements: int
+    differing: int = 0
+    beyond_bound: int = 0
+    outside_bytes: int = 0
+    pattern: str = ""
+
+    @property
+    def wrong(self) -> bool:
+        return bool(self.beyond_bound or self.outside_bytes)
 
 
 @dataclass(frozen=True)
@@ -278,12 +310,14 @@ class Observation(Record):
     unkillable: bool = False
     attempts: tuple[dict[str, Any], ...] = ()
     confirmed_by: str | None = None
+    relations: tuple[RelationSeen, ...] = ()
 
     @property
     def looks_bad(self) -> bool:
         """True where something about the case itself went wrong and a second look is due."""
         if self.outcome is Outcome.DONE:
-            return bool(self.inputs_changed) or any(o.wrong or o.differing for o in self.outputs)
+            seen_wrong = any(o.wrong or o.differing for o in self.outputs)
+            return bool(self.inputs_changed) or seen_wrong or any(r.wrong for r in self.relations)
         return self.outcome in _CASE_FAULTS
 
 

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import traceback
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from harness.execute import canary, inputs, reference, timing
-from harness.execute.arena import Arena, Bytes, poison_word
+from harness.execute import canary, inputs, reference, relations, timing
+from harness.execute.arena import Arena, Bytes, Elements, poison_word
 from harness.execute.bounds import Expectation
 from harness.execute.channel import Channel
-from harness.execute.compare import examine
+from harness.execute.compare import describe, examine
 from harness.execute.formats import Array
 from harness.execute.gpu import DriverError, Gpu, Parameters
-from harness.execute.protocol import Launch, Observation, Outcome, Stage, Timing
+from harness.execute.protocol import Launch, Observation, Outcome, Relation, RelationSeen, Stage, Timing
 from harness.model import digest_of
 
 CACHE_BYTES = 2 << 30
@@ -95,8 +96,13 @@ def make_data(launch: Launch) -> Data:
         for a in launch.arrays
         if a.role != "out"
     }
+    return Data(made, expected_of(launch, made))
+
+
+def expected_of(launch: Launch, made: Mapping[str, Array]) -> dict[str, Expectation]:
+    """What the outputs may be for these inputs, by array name; nothing where no reference is known."""
     if launch.reference is None:
-        return Data(made, {})
+        return {}
     if launch.reference.name not in reference.REFERENCES:
         raise ValueError(
             f"no reference is named {launch.reference.name!r}; there are {', '.join(reference.REFERENCES)}"
@@ -108,7 +114,7 @@ def make_data(launch: Launch) -> Data:
         launch.reference.parameters,
         {roles.get(a.name, a.name): a.dtype for a in launch.arrays if a.role != "in"},
     )
-    return Data(made, {names.get(role, role): e for role, e in expected.items()})
+    return {names.get(role, role): e for role, e in expected.items()}
 
 
 class Session:
@@ -173,6 +179,10 @@ class Session:
             if a.role == "in"
             and (count := _changed(after[a.name, 0], arenas[a.name].image(data.inputs[a.name])))
         }
+        first = {a.name: arenas[a.name].bits(after[a.name, 0]) for a in launch.arrays if a.role != "in"}
+        related = tuple(
+            seen for one in launch.relations for seen in self._relate(launch, function, one, data, first)
+        )
         timing = self._time(launch, function, arenas, data) if launch.timed else None
         return self._ended(
             launch,
@@ -181,7 +191,55 @@ class Session:
             outputs=outputs,
             inputs_changed=changed,
             timing=timing,
+            relations=related,
         )
+
+    def _relate(
+        self, launch: Launch, function: Any, relation: Relation, data: Data, first: dict[str, Elements]
+    ) -> list[RelationSeen]:
+        """Go the second way, and set its outputs beside `first`, the bits of the first."""
+        runs = relations.runs(launch, relation, data.inputs)
+        images = [self._launch_once(function, run) for run in runs]
+        found = []
+        for name, base in first.items() if runs else ():
+            arenas = [Arena.of(next(a for a in run.launch.arrays if a.name == name)) for run in runs]
+            memories = [image[name] for image in images]
+            bits = [arena.bits(memory) for arena, memory in zip(arenas, memories, strict=True)]
+            got, must = relations.wanted(launch, relation, name, base, bits)
+            differing = int(np.count_nonzero(got != must))
+            outside = max(arena.outside_bytes(m) for arena, m in zip(arenas, memories, strict=True))
+            seen = RelationSeen(relation.kind, name, int(got.size), differing, outside_bytes=outside)
+            if differing:
+                again = [
+                    examine(arena, [memory], expected_of(run.launch, run.inputs).get(name))
+                    for arena, memory, run in zip(arenas, memories, runs, strict=True)
+                ]
+                seen = replace(
+                    seen, beyond_bound=sum(o.beyond_bound for o in again), pattern=describe(got != must)
+                )
+            found.append(seen)
+        return found
+
+    def _launch_once(self, function: Any, run: relations.Run) -> dict[str, Bytes]:
+        """One launch on memory of its own; images of the arenas of everything it may write."""
+        gpu, enter, launch = self.gpu, self.channel.enter, run.launch
+        enter(Stage.PREPARE)
+        arenas = {a.name: Arena.of(a) for a in launch.arrays}
+        memory, keep = self._place(launch, arenas, Data(run.inputs, {}))
+        parameters = Parameters.of(launch.arguments, {n: memory[n, 0] + arenas[n].first for n in arenas})
+        gpu.finish()
+        del keep
+        enter(Stage.LAUNCH)
+        gpu.launch(function, launch.grid, launch.block, parameters)
+        gpu.finish()
+        enter(Stage.READ_BACK)
+        written = {
+            a.name: gpu.download(memory[a.name, 0], arenas[a.name].size)
+            for a in launch.arrays
+            if a.role != "in"
+        }
+        enter(Stage.COMPARE)
+        return written
 
     def _place(
         self, launch: Launch, arenas: dict[str, Arena], data: Data

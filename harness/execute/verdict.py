@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from harness.execute.coredump import explain, pattern, summarise
-from harness.execute.protocol import Observation, Outcome, OutputSeen, Stage
-from harness.model import Inspection, Judgement, PoolAnswer, Verdict
+from harness.execute.protocol import Observation, Outcome, OutputSeen, RelationSeen, Stage
+from harness.model import Advice, Inspection, Judgement, PoolAnswer, Verdict
 
 Sass = Mapping[int, tuple[str, str | None]]
 
@@ -112,7 +112,10 @@ def _done(observation: Observation, inspection: Inspection | None, sass: Sass | 
             f"wrote to what it should only read: {names}",
             evidence=evidence,
         )
+    if observation.relations:
+        evidence["relations"] = [r.to_json() for r in observation.relations]
     wrong = [o for o in observation.outputs if o.wrong]
+    broken = [r for r in observation.relations if r.wrong]
     unstable = [o for o in observation.outputs if o.differing]
     if wrong:
         kinds = sorted({kind for o in wrong for kind in _kinds(o)})
@@ -127,10 +130,42 @@ def _done(observation: Observation, inspection: Inspection | None, sass: Sass | 
             f"{observation.repeats} launches on the same input disagree ({names})",
             evidence=evidence,
         )
+    if broken:
+        kinds = sorted({f"{r.output} with {_WAYS[r.kind]}" for r in broken})
+        text = "; ".join(_describe_relation(r) for r in broken)
+        return Judgement(Verdict.WRONG_RESULT, f"wrong_result: {', '.join(kinds)}", text, evidence=evidence)
     compared = [o for o in observation.outputs if o.compared]
     ulps = ", ".join(f"{o.name} within {o.worst_ulp} ULP (bound {o.bound_ulp})" for o in compared)
     text = ulps or "ended and repeated its own bits; no reference is known to compare with"
-    return Judgement(Verdict.PASS, None, text, evidence=evidence)
+    return Judgement(Verdict.PASS, None, text, evidence=evidence, advice=_remarks(observation))
+
+
+_WAYS = {
+    "rows_permuted": "rows permuted",
+    "rows_split": "rows in two launches",
+    "scaled": "x scaled by a power of two",
+}
+
+
+def _remarks(observation: Observation) -> tuple[Advice, ...]:
+    """A relation that fails inside the error bound: another order of additions does that."""
+    return tuple(
+        Advice(
+            "relation_broken",
+            f"{r.output} with {_WAYS[r.kind]} has other bits, within the error bound "
+            f"({r.differing} of {r.elements} elements)",
+        )
+        for r in observation.relations
+        if r.differing and not r.wrong
+    )
+
+
+def _describe_relation(seen: RelationSeen) -> str:
+    what = f"{seen.output} with {_WAYS[seen.kind]}"
+    if seen.outside_bytes:
+        return f"{what}: {seen.outside_bytes} bytes around or between its elements were overwritten"
+    far = f"{seen.beyond_bound} of {seen.elements} elements are outside the error bound"
+    return f"{what}: {far}, though the plain launch is right; {seen.pattern}"
 
 
 def _kinds(output: OutputSeen) -> list[str]:

@@ -63,6 +63,8 @@ class Kernel:
     defaults; None is filled in by `heuristics`, which maps all known values to those it adds, as
     users' launch code does. `grid` maps values and the SM count to a launch grid; without it, or
     without `reference` (a name in the execution room's registry), the kernel is judged as far as possible.
+    `rows` names the dimension whose entries are computed independently of each other, if there is one:
+    permuting or splitting arrays along it commutes with the kernel.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Kernel:
     heuristics: Callable[[Values], Values] = lambda values: {}
     grid: Callable[[Values, int], tuple[int, int, int]] | None = None
     reference: str | None = None
+    rows: str | None = None
 
     def values(self, case: Case) -> dict[str, Any]:
         """Dimensions and settings of a case, heuristics applied."""

@@ -61,6 +61,7 @@ def _kernel(function: str, **settings: object) -> Kernel:
         function=function,
         dims=("M", "N"),
         reference="rmsnorm",
+        rows="M",
         **settings,  # type: ignore[arg-type]
     )
 
