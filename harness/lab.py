@@ -48,6 +48,13 @@ class Question(Record):
     specialization: Specialization
 
 
+def opt_level(question: Question, trace: TraceOutcome | None) -> int:
+    """The -O level: the question's, else that of the kernel's own decorator, else tileiras's 3."""
+    asked = question.specialization.hints.opt_level
+    decorated = trace.opt_level if trace is not None else None
+    return asked if asked is not None else 3 if decorated is None else decorated
+
+
 @dataclass(frozen=True)
 class Deadlines:
     """Seconds a stage may take; trace includes nothing of the tracer's start-up."""
@@ -135,10 +142,9 @@ class Lab:
             )
         return tracer.trace(question.specialization, question.arch, version, self.deadlines.trace)
 
-    def compile(self, question: Question, bytecode_sha256: str) -> CompileOutcome:
+    def compile(self, question: Question, bytecode_sha256: str, level: int) -> CompileOutcome:
         """One run of tileiras, or what an equal run came to before."""
         backend = self.provisioner.backend(question.toolchain)
-        level = question.specialization.hints.opt_level
         outcome = self.compiler.compile(
             backend, bytecode_sha256, question.arch, level, self.deadlines.compile
         )
@@ -164,14 +170,17 @@ class Lab:
         spec = CONTROL.specialise(Case("control", (16,), "float32"))
         plain = Question(question.toolchain, question.arch, spec)
         traced = self.trace(plain)
-        return self.compile(plain, traced.bytecode_sha256) if traced.bytecode_sha256 else None
+        if traced.bytecode_sha256 is None:
+            return None
+        return self.compile(plain, traced.bytecode_sha256, opt_level(plain, traced))
 
     def finish(self, question: Question, trace: TraceOutcome) -> Examination:
         """Compile and inspect what was traced; where that fails, ask the control and the shim."""
         seen = Examination(trace=trace)
         if trace.bytecode_sha256 is None:
             return seen
-        outcome = self.compile(question, trace.bytecode_sha256)
+        level = opt_level(question, trace)
+        outcome = self.compile(question, trace.bytecode_sha256, level)
         seen = replace(seen, compile=outcome)
         if outcome.status == "ok":
             return replace(seen, inspection=self.inspect(question, outcome))
@@ -179,7 +188,6 @@ class Lab:
             seen = replace(seen, control=self.control(question))
         if outcome.exit_code == OPAQUE_EXIT_CODE:
             backend = self.provisioner.backend(question.toolchain)
-            level = question.specialization.hints.opt_level
             diagnosis = self.compiler.diagnose(
                 backend, trace.bytecode_sha256, question.arch, level, self.deadlines.compile
             )

@@ -215,11 +215,14 @@ Parameter = Array | ScalarParameter | Constant | ArrayList | TupleParameter
 
 @dataclass(frozen=True)
 class Hints(Record):
-    """What `ct.kernel(...)` takes: CTAs an SM should hold (1-32), CTAs in a cluster, -O level 0-3."""
+    """What `ct.kernel(...)` takes: CTAs an SM should hold (1-32), CTAs in a cluster, -O level 0-3.
+
+    None leaves what the kernel's own decorator says.
+    """
 
     occupancy: int | None = None
     num_ctas: int | None = None
-    opt_level: int = 3
+    opt_level: int | None = 3
 
 
 @dataclass(frozen=True)
@@ -259,13 +262,38 @@ class Specialization(Record):
 
 
 @dataclass(frozen=True)
+class RunArgument(Record):
+    """What a parameter of a kernel that is not shipped is launched with.
+
+    Of an array `shape` in elements, whether it is read or written (in | out | inout) and a kind of
+    `values`; of a scalar its `value`.
+    """
+
+    name: str
+    shape: tuple[int, ...] = ()
+    role: str = "inout"
+    values: str = "normal"
+    value: Scalar = None
+
+
+@dataclass(frozen=True)
+class RunSettings(Record):
+    """How to launch a kernel that is not shipped: the grid, in tile blocks, and an argument per
+    array and scalar, in the kernel's order."""
+
+    grid: tuple[int, int, int]
+    arguments: tuple[RunArgument, ...]
+
+
+@dataclass(frozen=True)
 class Case(Record):
     """One launch of one kernel: problem shape, dtype, hints, knobs of the kernel, and data.
 
     `kernel` is a shipped name ("rmsnorm.static_persistent") or "path/to/file.py:name". `knobs` are its
     own compile-time settings (allow_tma, latency, tile_m, ...), sorted by name. `layout` and
     `values` name how arrays lie in memory and what is in them; they matter to execution, and the
-    layout to alignment. `parameters` is empty unless the matrix spells them out.
+    layout to alignment. `parameters` is empty unless the matrix spells them out; `run` then says how
+    to launch the kernel, if it can be launched.
     """
 
     kernel: str
@@ -277,6 +305,17 @@ class Case(Record):
     values: str = "normal"
     seed: int = 0
     parameters: tuple[Parameter, ...] = ()
+    run: RunSettings | None = None
+    bytecode_version: str | None = None
+    calling_convention: str = "cutile_python_v1"
+
+    def to_json(self) -> dict[str, Any]:
+        """Without what came later and is not asked for, so that a cell keeps its id."""
+        plain = super().to_json()
+        for name in ("run", "bytecode_version", "calling_convention"):
+            if getattr(self, name) == getattr(type(self), name):
+                del plain[name]
+        return plain
 
     def knob(self, name: str, default: Scalar = None) -> Scalar:
         return dict(self.knobs).get(name, default)
@@ -284,7 +323,12 @@ class Case(Record):
     @property
     def settings(self) -> dict[str, Scalar]:
         """All hints and knobs under one roof, as reports show them."""
-        return {**self.hints.to_json(), **dict(self.knobs)}
+        further: dict[str, Scalar] = {}
+        if self.bytecode_version is not None:
+            further["bytecode_version"] = self.bytecode_version
+        if self.calling_convention != "cutile_python_v1":
+            further["calling_convention"] = self.calling_convention
+        return {**self.hints.to_json(), **dict(self.knobs), **further}
 
 
 @dataclass(frozen=True)
@@ -382,6 +426,8 @@ class TraceOutcome(Record):
     bytecode_sha256: str | None = None
     bytecode_version: str | None = None
     symbol: str | None = None
+    opt_level: int | None = None
+    """The level to compile with where the request left it to the kernel's decorator."""
     error_type: str | None = None
     message: str = ""
     traceback: str = ""

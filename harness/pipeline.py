@@ -18,7 +18,7 @@ from harness.compile.cache import CacheError
 from harness.inspect import CubinError, DisassemblyError
 from harness.judge import judge_compile, judge_not_run
 from harness.kernels import get
-from harness.lab import Examination, Lab, Question
+from harness.lab import Examination, Lab, Question, opt_level
 from harness.model import Cell, CellResult, Toolchain
 from harness.process import Cancelled
 from harness.toolchain import UnsupportedFrontend
@@ -152,7 +152,7 @@ def _trace(
                 _settle(lab, question, seen, asking, progress)
                 continue
             backend = lab.provisioner.backend(question.toolchain)
-            level = str(question.specialization.hints.opt_level)
+            level = str(opt_level(question, seen.trace))
             groups[backend.identity, sha256, question.arch, level].append((question, seen))
     return groups
 

@@ -122,7 +122,10 @@ def _by_hand(name: str, point: Point, result: BisectResult, folder: Path) -> Ite
         # This one looks for libnvvm where no package puts it.
         yield shlex.join(["mkdir", "-p", f"{tree}/nvvm/lib64"])
         yield shlex.join(["ln", f"{tree}/lib/libnvvm.so.4", f"{tree}/nvvm/lib64/libnvvm.so"])
-    options = ["--gpu-name", result.cell.arch, f"-O{result.cell.case.hints.opt_level}", "--lineinfo"]
+    decorated = (probe.opt_level for probe in result.probes if probe.opt_level is not None)
+    asked = result.cell.case.hints.opt_level
+    level = asked if asked is not None else next(decorated, 3)
+    options = ["--gpu-name", result.cell.arch, f"-O{level}", "--lineinfo"]
     source = str(folder / f"{name}.tileirbc")
     yield shlex.join([f"{tree}/bin/tileiras", source, "-o", f"{name}.cubin", *options])
     yield shlex.join(["nvdisasm", "-g", "-c", f"{name}.cubin"])

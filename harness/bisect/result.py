@@ -26,7 +26,8 @@ class Probe(Record):
     """One question that was asked. `stage` is version | bytecode | mix.
 
     `seconds` is what the answer took now; remembered compiles take next to nothing.
-    `bytecode_version` is set where it was not left to the toolchain. At most `left` steps of the
+    `bytecode_version` is set where it was not left to the toolchain, `opt_level` is that of the
+    kernel's decorator. At most `left` steps of the
     stage were still to come.
     """
 
@@ -41,6 +42,7 @@ class Probe(Record):
     left: int = 0
     bytecode_version: str | None = None
     bytecode_sha256: str | None = None
+    opt_level: int | None = None
 
     @property
     def reason(self) -> str:

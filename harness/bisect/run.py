@@ -256,6 +256,7 @@ class Bisection:
             left=left,
             bytecode_version=bytecode,
             bytecode_sha256=result.trace.bytecode_sha256 if result.trace else None,
+            opt_level=result.trace.opt_level if result.trace else None,
         )
         repeated = (toolchain.digest, bytecode) in self._known
         self._known[toolchain.digest, bytecode] = result

@@ -20,7 +20,7 @@ from harness.compile.cache import Cache
 from harness.model import Frontend, KernelSource, Specialization, TraceOutcome, canonical_json
 from harness.process import Child, Supervisor
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Raise it when the same request may be answered otherwise: old memos are then out of use."""
 
 START_SECONDS = 60.0
@@ -185,6 +185,7 @@ class Tracer:
             bytecode_sha256=self._cache.put(base64.b64decode(answer["bytecode"])),
             bytecode_version=bytecode_version,
             symbol=answer["symbol"],
+            opt_level=answer.get("opt_level"),
             wall_seconds=wall,
             cpu_seconds=cpu,
         )

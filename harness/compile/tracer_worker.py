@@ -148,15 +148,26 @@ def find_kernel(source: dict[str, str], kernel_type: type) -> Any:
 
 
 def with_hints(kernel: Any, hints: dict[str, Any]) -> Any:
-    """Hints of the request over those in the file; None leaves occupancy and num_ctas as written."""
-    wanted = {name: hints[name] for name in ("occupancy", "num_ctas") if hints[name] is not None}
-    wanted["opt_level"] = hints["opt_level"]
+    """Hints of the request over those in the file; None leaves a hint as written."""
+    wanted = {name: value for name, value in hints.items() if value is not None}
     options = kernel._compiler_options
     changed = {name: value for name, value in wanted.items() if getattr(options, name) != value}
     try:
         return kernel.replace_hints(**changed) if changed else kernel
     except ValueError as error:
         raise Refusal("error", str(error), "ValueError") from error
+
+
+def opt_level(kernel: Any, arch: str) -> int:
+    """The level that a JIT launch would compile this kernel with for this architecture."""
+    options = kernel._compiler_options
+    if hasattr(options, "opt_level_for_target"):
+        return int(options.opt_level_for_target(arch))
+    level = options.opt_level
+    if isinstance(level, int):
+        return level
+    by_target = level._by_target.get(arch, level._default)
+    return by_target if isinstance(by_target, int) else 3
 
 
 # --- signatures -------------------------------------------------------------------------------
@@ -290,6 +301,7 @@ class Tracer:
             "status": "ok",
             "bytecode": base64.b64encode(buffer.getvalue()).decode("ascii"),
             "symbol": signature.symbol,
+            "opt_level": opt_level(kernel, arch),
         }
 
     def check_parameters(self, function: types.FunctionType, spec: dict[str, Any]) -> None:

@@ -234,7 +234,8 @@ def _reproduce(story: _Story, result: CellResult, bytecode: str | None) -> None:
     if sha256 is None or result.verdict in (Verdict.SKIPPED, Verdict.NOT_RUN):
         return
     story.heading("See it again")
-    level = result.cell.case.hints.opt_level
+    asked, decorated = result.cell.case.hints.opt_level, result.trace.opt_level if result.trace else None
+    level = next((value for value in (asked, decorated) if value is not None), 3)
     components = row(result)["components"]
     pins = [f"{_PACKAGES[name]}=={version}" for name, version in components.items() if version]
     source = bytecode or f"{sha256}.bc"
