@@ -245,6 +245,144 @@ def bisect(
     _leave(lambda: bisect_command(" ".join(cell), options))
 
 
+@app.command(epilog="Example: python -m harness gate matrix.toml --baseline 13.3.1 --candidate 13.4.3")
+def gate(
+    matrix: MatrixArgument = Path("matrix.toml"),
+    baseline: Annotated[
+        str | None, typer.Option(help="What runs today: a toolchain's name, or a version.")
+    ] = None,
+    candidate: Annotated[
+        str | None, typer.Option(help="What shall replace it: a toolchain's name, or a version.")
+    ] = None,
+    results_baseline: Annotated[
+        list[Path] | None, typer.Option(help="Recorded results of the baseline, such as a GPU host's.")
+    ] = None,
+    results_candidate: Annotated[
+        list[Path] | None, typer.Option(help="Recorded results of the candidate.")
+    ] = None,
+    out: OutOption = DEFAULT_OUT,
+    store: StoreOption = None,
+    jobs: JobsOption = None,
+    workers: WorkersOption = 6,
+    timed: TimedOption = False,
+    offline: OfflineOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """May we upgrade? Judge a candidate against its baseline, cell by cell.
+
+    Exit code 0: go; 1: no-go; 3: cannot tell; 2: the request is wrong. The [gate] table of the
+    matrix says what fails. Two directories without names compare two hosts or drivers.
+    """
+    from harness.commands.gate import Options, gate_command
+    from harness.commands.run import Options as RunOptions
+    from harness.execute import PoolOptions
+
+    run_options = RunOptions(
+        out=out,
+        store=store,
+        jobs=jobs,
+        offline=offline,
+        quiet=quiet,
+        as_json=as_json,
+        pool=PoolOptions(workers=workers),
+        timed=timed,
+    )
+    options = Options(
+        run=run_options,
+        baseline=baseline,
+        candidate=candidate,
+        results_baseline=tuple(results_baseline or ()),
+        results_candidate=tuple(results_candidate or ()),
+    )
+    _leave(lambda: gate_command(matrix, options))
+
+
+repro_app = typer.Typer(
+    help="Folders that show a finding to whoever can mend it.", no_args_is_help=True, rich_markup_mode="rich"
+)
+app.add_typer(repro_app, name="repro")
+
+ReprosOption = Annotated[Path, typer.Option("--repros", help="Directory of the repros.")]
+DEFAULT_REPROS = Path("repros")
+
+
+@repro_app.command(
+    name="new", epilog="Example: python -m harness repro new 'sm_90 occupancy=16' --name deadlock"
+)
+def repro_new(
+    cell: CellArgument,
+    name: Annotated[str, typer.Option(help="Name of the folder: small letters, digits and -.")],
+    out: OutOption = DEFAULT_OUT,
+    repros: ReprosOption = DEFAULT_REPROS,
+    reduced: Annotated[
+        Path | None, typer.Option(help="A directory that reduce wrote, to show its kernel instead.")
+    ] = None,
+    oracle: Annotated[
+        str, typer.Option(help="What is bad: signature, advice=KIND, verdict=WORD, compile_seconds>4.")
+    ] = "signature",
+    matrix: Annotated[
+        Path | None, typer.Option(help="The matrix of the results, for kernels of your own.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="The fault in a line.")] = None,
+    link: Annotated[str, typer.Option(help="The issue upstream, where there is one already.")] = "",
+    deadline: Annotated[
+        float | None, typer.Option(min=1, help="Seconds a compile may take (default: as in the results).")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also for a finding that has its repro, and over an old folder.")
+    ] = False,
+    store: StoreOption = None,
+    offline: OfflineOption = False,
+) -> None:
+    """Write a folder that shows one finding: a script, its bytecode, and where it must hold."""
+    from harness.commands.repro import NewOptions, new_command
+
+    options = NewOptions(
+        out=out,
+        name=name,
+        repros=repros,
+        store=store,
+        matrix=matrix,
+        reduced=reduced,
+        oracle=oracle,
+        title=title,
+        link=link,
+        deadline=deadline,
+        offline=offline,
+        force=force,
+    )
+    _leave(lambda: new_command(" ".join(cell), options))
+
+
+@repro_app.command(name="verify", epilog="Example: python -m harness repro verify deadlock")
+def repro_verify(
+    names: Annotated[list[str] | None, typer.Argument(help="Names of repros; all without any.")] = None,
+    repros: ReprosOption = DEFAULT_REPROS,
+    store: StoreOption = None,
+    offline: OfflineOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Prove that repros still do what their repro.toml says, on every toolchain that it names."""
+    from harness.commands.repro import verify_command
+
+    _leave(lambda: verify_command(tuple(names or ()), repros, store, offline=offline, as_json=as_json))
+
+
+@repro_app.command(name="issue", epilog="Example: python -m harness repro issue deadlock --to issue.md")
+def repro_issue(
+    name: Annotated[str, typer.Argument(help="Name of a repro.")],
+    repros: ReprosOption = DEFAULT_REPROS,
+    to: Annotated[Path | None, typer.Option(help="Write the text into this file.")] = None,
+    store: StoreOption = None,
+    offline: OfflineOption = False,
+) -> None:
+    """Print an issue for NVIDIA/cutile-python and a link to its form, filled in. Nothing is posted."""
+    from harness.commands.repro import issue_command
+
+    _leave(lambda: issue_command(name, repros, store, to, offline=offline))
+
+
 @app.command()
 def doctor(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Say what this machine can and cannot do."""
@@ -277,14 +415,20 @@ def _leave(command: Callable[[], int]) -> NoReturn:
     from harness.bundle import BundleError
     from harness.commands.explain import NothingToExplain
     from harness.compile.cache import CacheError
+    from harness.gate.select import SelectionError
     from harness.matrix import MatrixError
+    from harness.report.jsonl import ResultsError as RowsError
     from harness.store import StoreError as ResultsError
     from harness.toolchain import ProvisionError, StoreError
 
+    wrong = (
+        *(BundleError, MatrixError, NothingToExplain, ProvisionError, StoreError),
+        *(ResultsError, RowsError, SelectionError),
+    )
     complain = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         code = command()
-    except (BundleError, MatrixError, NothingToExplain, ProvisionError, StoreError, ResultsError) as error:
+    except wrong as error:
         complain.print(str(error), style="red", markup=False)
         code = Exit.WRONG_REQUEST
     except (CacheError, OSError) as error:

@@ -34,7 +34,8 @@ def case_table(case: Case) -> dict[str, Any]:
         table["shape"] = [list(case.shape)]
     if case.dtype and not case.parameters:
         table["dtype"] = case.dtype
-    table |= {name: v for name, v in case.hints.to_json().items() if v != getattr(_NO_HINTS, name)}
+    hints = case.hints.to_json()
+    table |= {name: v for name, v in hints.items() if v not in (None, getattr(_NO_HINTS, name))}
     table |= {name: value for name, value in case.knobs if name not in baked and value is not None}
     for key in ("layout", "values", "seed"):
         if getattr(case, key) != getattr(plain, key):

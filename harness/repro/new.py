@@ -1,0 +1,324 @@
+"""Make a repro: write the script, ask the laboratory what it shows where, and claim no more than that."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from packaging.version import Version
+
+from harness.cluster import arch_key
+from harness.kernels import get
+from harness.lab import Deadlines, Lab, opt_level
+from harness.model import Array, Case, Cell, CellResult, Hints, Parameter, Toolchain, TraceOutcome
+from harness.oracle import Answer, Oracle
+from harness.plan import describe
+from harness.reduce.reduced import Reduced
+from harness.report.files import write_atomically
+from harness.repro import launching
+from harness.repro.laboratory import from_bytecode, question, retraced
+from harness.repro.readme import readme_text
+from harness.repro.script import EXPECTED, Content, Symptom, script_text, symptom_of
+from harness.repro.scrub import Scrubber
+from harness.repro.spec import (
+    BISECT_FILE,
+    BYTECODE_FILE,
+    NAME,
+    PTX_FILE,
+    README_FILE,
+    SCRIPT_FILE,
+    SPEC_FILE,
+    Kind,
+    Place,
+    Repro,
+    ReproError,
+    Status,
+    duplicate,
+    identity,
+    remark_of,
+    write_spec,
+)
+
+MAX_PTX_BYTES = 400_000
+_PTX_TELLS = (Symptom.DEADLOCK, Symptom.FAILS)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to make: the result that shows the fault, where else to look, and what to call it.
+
+    `base` is the folder that kernels of the reader's own are relative to; `bisect` the text of a
+    bisection's result. `toolchains` and `archs` are tried besides the cell's own. `deadline` in seconds.
+    """
+
+    result: CellResult
+    oracle: Oracle
+    name: str
+    repros: Path
+    toolchains: tuple[Toolchain, ...]
+    archs: tuple[str, ...]
+    title: str | None = None
+    link: str = ""
+    base: Path | None = None
+    reduced: Reduced | None = None
+    bisect: str | None = None
+    deadline: float = 60.0
+    force: bool = False
+
+
+class Duplicate(ReproError):
+    """The finding has its repro already."""
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """What the script is about: the shipped or reduced kernel, and how it is launched."""
+
+    text: str
+    function: str
+    parameters: tuple[Parameter, ...]
+    hints: Hints
+    launch: launching.Launch
+    origin: str
+
+
+def make(lab: Lab, request: Request, note: Callable[[str], None] = lambda text: None) -> Repro:
+    """Write the folder, complete or not at all. Raises ReproError, Duplicate and every ProvisionError."""
+    if not NAME.fullmatch(request.name):
+        raise ReproError(f'"{request.name}" is no name for a repro; use small letters, digits and -')
+    known = identity(request.result, request.oracle)
+    other = duplicate(request.repros, known)
+    if other is not None and not request.force:
+        raise Duplicate(f"{other.folder} is about this finding already ({known}); --force makes another")
+    if (request.repros / request.name).exists() and not request.force:
+        raise ReproError(f"{request.repros / request.name} exists already; choose another --name")
+    lab.deadlines = Deadlines(lab.deadlines.trace, request.deadline)
+    symptom, bound = symptom_of(request.result, request.oracle)
+    kernel = _kernel(request)
+    request.repros.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=request.repros, prefix=".new-") as scratch:
+        folder = Path(scratch) / request.name
+        folder.mkdir()
+        repro = _draft(folder, request, known, symptom)
+        case = _case(request.result.cell.case, kernel)
+        repro = replace(repro, case=case, origin=kernel.origin)
+        content = _content(request, repro, kernel, symptom, bound)
+        write_atomically(folder / SCRIPT_FILE, script_text(content))
+        repro = _try(lab, request, repro, note)
+        repro = _keep_bytecode(lab, request.oracle, repro, symptom, note)
+        if request.bisect is not None:
+            write_atomically(folder / BISECT_FILE, Scrubber.of_this_machine().scrub(request.bisect))
+        write_atomically(folder / SPEC_FILE, write_spec(repro))
+        write_atomically(folder / README_FILE, readme_text(repro))
+        return _publish(repro, request.repros / request.name)
+
+
+def _publish(repro: Repro, final: Path) -> Repro:
+    if final.exists():
+        shutil.rmtree(final)
+    os.rename(repro.folder, final)
+    return replace(repro, folder=final)
+
+
+def _kernel(request: Request) -> _Kernel:
+    cell = request.result.cell
+    if request.reduced is not None:
+        made, original = request.reduced, get(request.reduced.case.kernel, request.base)
+        launch = launching.of_reduced(made, original)
+        size = f"{made.original_statements} statements became {made.statements}"
+        origin = f"{describe(replace(cell, case=made.original_case))}; {size}"
+        return _Kernel(made.text, made.function, made.parameters, made.hints, launch, origin)
+    kernel = get(cell.case.kernel, request.base)
+    trace = request.result.trace
+    level = cell.case.hints.opt_level
+    if level is None and trace is not None:
+        level = trace.opt_level
+    return _Kernel(
+        kernel.path.read_text(encoding="utf-8"),
+        kernel.function,
+        kernel.specialise(cell.case).parameters,
+        replace(cell.case.hints, opt_level=level),
+        launching.of_case(kernel, cell.case),
+        describe(cell),
+    )
+
+
+def _case(original: Case, kernel: _Kernel) -> Case:
+    """The case as one of a reader's own kernel, which lies in repro.py."""
+    knobs = tuple(pair for pair in original.knobs if pair[0] == "allow_tma" and pair[1] is False)
+    arrays = [p.dtype for p in kernel.parameters if isinstance(p, Array)]
+    dtype = arrays[0] if arrays else ""
+    name = f"{SCRIPT_FILE}:{kernel.function}"
+    return Case(name, (), dtype, kernel.hints, knobs, parameters=kernel.parameters)
+
+
+def _draft(folder: Path, request: Request, known: str, symptom: Symptom) -> Repro:
+    result = request.result
+    remark = remark_of(result, request.oracle)
+    summary = remark.text if remark is not None else result.judgement.summary
+    component = result.judgement.component or ("tileiras" if remark is not None else "")
+    own = str(request.oracle) == f"signature={known}"
+    return Repro(
+        folder=folder,
+        kind=Kind.CELL,
+        title=request.title or summary.partition(". ")[0][:120],
+        status=Status.OPEN,
+        link=request.link,
+        summary=" ".join(summary.split()),
+        expected=EXPECTED[symptom],
+        identity=known,
+        oracle="signature" if own else str(request.oracle),
+        verdict=str(result.verdict),
+        component=component,
+        origin="",
+        deadline=request.deadline,
+        bytecode_version=None,
+        case=None,
+        places=(),
+    )
+
+
+def _content(
+    request: Request, repro: Repro, kernel: _Kernel, symptom: Symptom, bound: float | None
+) -> Content:
+    cell = request.result.cell
+    chain = cell.toolchain
+    trace = request.result.trace
+    backend = f"'cuda-toolkit[nvcc,nvvm,tileiras]=={chain.cuda_toolkit}'"
+    return Content(
+        title=repro.title,
+        summary=repro.summary,
+        text=kernel.text,
+        function=kernel.function,
+        parameters=kernel.parameters,
+        hints=kernel.hints,
+        launch=kernel.launch,
+        symptom=symptom,
+        arch=cell.arch,
+        bad=f"    pip install cuda-tile=={chain.cuda_tile} {backend}",
+        deadline=request.deadline,
+        bound=bound,
+        error_type=trace.error_type if trace is not None else None,
+    )
+
+
+# --- asking ------------------------------------------------------------------------------------
+
+
+def _try(lab: Lab, request: Request, repro: Repro, note: Callable[[str], None]) -> Repro:
+    """The repro with the places where the script's kernel was seen to be bad or good."""
+    assert repro.case is not None
+    own = request.result.cell
+    archs = sorted({*request.archs, own.arch}, key=lambda arch: (arch != own.arch, arch_key(arch)))
+    chains = sorted({*request.toolchains, own.toolchain}, key=_order)
+    places: list[Place] = []
+    for chain in chains:
+        answers: dict[str, Answer] = {}
+        for arch in archs:
+            result = retraced(lab, repro, Cell(chain, arch, repro.case))
+            answers[arch] = request.oracle.answer(result)
+            note(f"{chain.name} {arch}: {answers[arch]}, {result.judgement.summary}")
+            if chain == own.toolchain and arch == own.arch and answers[arch] is not Answer.BAD:
+                raise ReproError(
+                    f"the kernel as written for repro.py does not show it on {chain.name} {arch}: "
+                    f"{result.judgement.summary}"
+                )
+        for answer in (Answer.BAD, Answer.GOOD):
+            there = tuple(arch for arch, found in answers.items() if found is answer)
+            if there:
+                places.append(Place(answer is Answer.BAD, chain, (), there))
+    return replace(repro, places=_of_interest(places, own.arch), status=_status(places))
+
+
+def _order(chain: Toolchain) -> tuple[Version, Version, str]:
+    return Version(chain.cuda_tile), Version(chain.cuda_toolkit), chain.name
+
+
+def _of_interest(places: Iterable[Place], arch: str) -> tuple[Place, ...]:
+    """Bad places first; a good one only for targets where some toolchain is bad."""
+    every = list(places)
+    affected = {target for place in every if place.bad for target in place.targets}
+    kept = []
+    for place in every:
+        targets = tuple(t for t in place.targets if t in affected)
+        if targets:
+            kept.append(replace(place, targets=targets))
+    return tuple(sorted(kept, key=lambda place: not place.bad))
+
+
+def _status(places: Iterable[Place]) -> Status:
+    """Fixed if, on every target, something newer than all that is bad is good."""
+    every = [(target, place) for place in places for target in place.targets]
+
+    def newest(target: str, bad: bool) -> tuple[Version, Version, str] | None:
+        found = (_order(p.toolchain) for t, p in every if t == target and p.bad is bad and p.toolchain)
+        return max(found, default=None)
+
+    for target in {target for target, place in every if place.bad}:
+        good, bad = newest(target, False), newest(target, True)
+        if good is None or (bad is not None and good < bad):
+            return Status.OPEN
+    return Status.FIXED
+
+
+def _keep_bytecode(
+    lab: Lab, oracle: Oracle, repro: Repro, symptom: Symptom, note: Callable[[str], None]
+) -> Repro:
+    """Keep the bytecode in a version that all places can read, or else in the bad one's own."""
+    if symptom is Symptom.FRONTEND:
+        return repro
+    cell = next(cell for place, cell in repro.cells() if place.bad)
+    common = _common_version(lab, repro)
+    for version in dict.fromkeys((common, None)):
+        asked = question(repro, cell)
+        asked = replace(asked, specialization=replace(asked.specialization, bytecode_version=version))
+        trace = lab.trace(asked)
+        if trace.bytecode_sha256 is None:
+            continue
+        data = lab.cache.get(trace.bytecode_sha256)
+        assert data is not None
+        (repro.folder / BYTECODE_FILE).write_bytes(data)
+        kept = replace(repro, bytecode_version=trace.bytecode_version)
+        wrong = _disagreement(lab, oracle, kept)
+        if wrong is None:
+            _keep_ptx(lab, kept, cell, trace, symptom)
+            return kept
+        note(f"bytecode {trace.bytecode_version} does not tell the same: {wrong}")
+    (repro.folder / BYTECODE_FILE).unlink(missing_ok=True)
+    return repro
+
+
+def _common_version(lab: Lab, repro: Repro) -> str | None:
+    """The newest bytecode that every backend reads and every frontend writes."""
+    sets = []
+    for place in repro.places:
+        if place.toolchain is not None:
+            tracer = lab.tracer(lab.provisioner.frontend(place.toolchain.cuda_tile))
+            sets.append(set(tracer.bytecode_versions()))
+            sets.append(set(lab.provisioner.backend(place.toolchain).bytecode_versions))
+    return max(set.intersection(*sets), key=Version, default=None) if sets else None
+
+
+def _disagreement(lab: Lab, oracle: Oracle, repro: Repro) -> str | None:
+    for place, cell in repro.cells():
+        result = from_bytecode(lab, repro, cell)
+        wanted = Answer.BAD if place.bad else Answer.GOOD
+        if result is not None and oracle.answer(result) is not wanted:
+            return f"{place.name} {cell.arch}: {result.judgement.summary}"
+    return None
+
+
+def _keep_ptx(lab: Lab, repro: Repro, cell: Cell, trace: TraceOutcome, symptom: Symptom) -> None:
+    if symptom not in _PTX_TELLS or trace.bytecode_sha256 is None:
+        return
+    backend = lab.provisioner.backend(cell.toolchain)
+    level = opt_level(question(repro, cell), trace)
+    told = lab.compiler.diagnose(backend, trace.bytecode_sha256, cell.arch, level, lab.deadlines.compile)
+    ptx = lab.cache.get(told["ptx_sha256"]) if told.get("ptx_sha256") else None
+    if ptx is not None and len(ptx) <= MAX_PTX_BYTES:
+        text = Scrubber.of_this_machine().scrub(ptx.decode("utf-8", "replace"))
+        write_atomically(repro.folder / PTX_FILE, text)

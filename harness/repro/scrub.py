@@ -1,0 +1,175 @@
+"""Takes out of a text what is nobody's business: names, homes, hosts, secrets and temporary paths.
+
+What goes upstream is public for good, so when in doubt a word goes. Versions, architectures, package
+names, exit codes and the kernel stay readable.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import socket
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from urllib.parse import urlsplit
+
+_SECRET_NAME = re.compile(
+    r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|_KEY$|AUTH|COOKIE|SESSION"
+    r"|DSN|WEBHOOK|_PAT$",
+    re.IGNORECASE,
+)
+_SHORTEST_SECRET = 6
+_SHORTEST_NAME = 3
+
+_PUBLIC_HOSTS = (
+    *("github.com", "githubusercontent.com", "nvidia.com", "pypi.org", "pythonhosted.org"),
+    *("python.org", "llvm.org", "pytorch.org", "matthewrocklin.com"),
+)
+
+_COMMON_USERS = frozenset(
+    {"root", "user", "admin", "administrator", "ubuntu", "runner", "nobody", "guest", "test"}
+    | {"build", "docker", "jenkins", "default"}
+)
+"""Names that tell nobody apart, and that are words of their own in texts."""
+
+_REDACTED = "<redacted>"
+
+_TOKENS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (
+        re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S),
+        _REDACTED,
+    ),
+    (
+        re.compile(
+            r"\b(?:gh[pousr]_|github_pat_|glpat-|hf_|pypi-|npm_|xox[abprs]-|sk-|nvapi-)[\w-]{8,}"
+            r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
+        ),
+        _REDACTED,
+    ),
+    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.+/=~-]{8,}"), rf"\1 {_REDACTED}"),
+    (
+        re.compile(
+            r"(?i)([\w-]*(?:token|secret|passw(?:or)?d|passphrase|api[_-]?key|access[_-]?key|credentials?)"
+            r"[\w-]*[\"']?\s*[=:]\s*)(\"[^\"\n]*\"|'[^'\n]*'|[^\s,;&\"']+)"
+        ),
+        rf"\1{_REDACTED}",
+    ),
+)
+_ADDRESSES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b"), "<address>"),
+    (
+        re.compile(
+            r"(?<![\w.])(?:(?:10|127)\.\d{1,3}|192\.168|172\.(?:1[6-9]|2\d|3[01])|169\.254)"
+            r"(?:\.\d{1,3}){2}(?![\w.])"
+        ),
+        "<host>",
+    ),
+)
+"""Only addresses of private networks: a version such as 13.4.1.0 must stay."""
+
+_URL = re.compile(r"\b([a-z][a-z0-9+.-]*)://[^\s\"'<>)\]}]+", re.IGNORECASE)
+_HOMES = re.compile(
+    r"(?:/home/|/Users/|/export/home/|[A-Za-z]:\\Users\\)[^/\\\s:\"',;)]+|(?<![\w.-])/root(?![\w.-])"
+)
+_TEMPORARY = re.compile(
+    r"(?<![\w.-])(?:/private)?(?:/tmp|/var/tmp|/var/folders|/dev/shm|/scratch)(?:/[^\s:\"',;()<>\[\]]+)?"
+)
+
+
+@dataclass(frozen=True)
+class Scrubber:
+    """`paths` are (path, what stands for it); `words` are names of people and hosts; `secrets` are
+    values to be found anywhere, also inside other words."""
+
+    paths: tuple[tuple[str, str], ...] = ()
+    words: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+
+    @classmethod
+    def of_this_machine(cls, project: Path | None = None) -> Scrubber:
+        """Knows this user, host, environment and where things lie; `project` is shown as "."."""
+        paths = [(str(Path.home()), "~"), (tempfile.gettempdir(), "<tmp>")]
+        for path in (project or Path.cwd(), Path.cwd()):
+            paths.append((str(path.resolve()), "."))
+        return cls.of(os.environ, tuple(paths), (_user(), *_hosts()))
+
+    @classmethod
+    def of(
+        cls, environment: Mapping[str, str], paths: tuple[tuple[str, str], ...], words: tuple[str, ...]
+    ) -> Scrubber:
+        """Secrets are the values of variables whose names say so; user and host variables give words."""
+        secrets = {
+            value
+            for name, value in environment.items()
+            if _SECRET_NAME.search(name) and len(value) >= _SHORTEST_SECRET and not value.isspace()
+        }
+        named = [
+            environment.get(name, "") for name in ("USER", "LOGNAME", "USERNAME", "SUDO_USER", "HOSTNAME")
+        ]
+        return cls(
+            paths=tuple(sorted({p for p in paths if len(p[0]) > 1}, key=lambda p: -len(p[0]))),
+            words=tuple(sorted({w for w in (*words, *named) if _is_telling(w)}, key=len, reverse=True)),
+            secrets=tuple(sorted(secrets, key=len, reverse=True)),
+        )
+
+    def scrub(self, text: str) -> str:
+        """The text without any of it."""
+        for secret in self.secrets:
+            text = text.replace(secret, _REDACTED)
+        for pattern, replacement in _TOKENS:
+            text = pattern.sub(replacement, text)
+        text = _URL.sub(_without_host, text)
+        for pattern, replacement in _ADDRESSES:
+            text = pattern.sub(replacement, text)
+        for path, shown in self.paths:
+            text = re.sub(rf"(?<![\w.-]){re.escape(path)}(?![\w.-])", shown, text)
+        text = _TEMPORARY.sub(_shortened, text)
+        text = _HOMES.sub("~", text)
+        return self._words.sub("<name>", text) if self._words is not None else text
+
+    @cached_property
+    def _words(self) -> re.Pattern[str] | None:
+        if not self.words:
+            return None
+        return re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, self.words))})(?![A-Za-z0-9])", re.I)
+
+
+def _is_telling(word: str) -> bool:
+    return len(word) >= _SHORTEST_NAME and word.lower() not in _COMMON_USERS and word.lower() != "localhost"
+
+
+def _without_host(found: re.Match[str]) -> str:
+    """A URL of a public host without user and query secrets; of any other, nothing but its kind."""
+    url, scheme = found.group(0), found.group(1)
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").lower()
+    except ValueError:
+        host, parts = "", None
+    if parts is None or not any(host == known or host.endswith(f".{known}") for known in _PUBLIC_HOSTS):
+        return f"{scheme}://<host>"
+    return url if "@" not in parts.netloc else url.replace(parts.netloc, host, 1)
+
+
+def _shortened(found: re.Match[str]) -> str:
+    """A temporary path by its last part: that is the file's own name."""
+    head, slash, tail = found.group(0).rstrip("/").rpartition("/")
+    inside = re.fullmatch(r"(?:/private)?(?:/tmp|/var/tmp|/var/folders|/dev/shm|/scratch)(/.*)?", head)
+    return f"<tmp>/{tail}" if slash and inside is not None else "<tmp>"
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # no such user in the password database
+        return ""
+
+
+def _hosts() -> tuple[str, ...]:
+    asked: tuple[Callable[[], str], ...] = (socket.gethostname, lambda: os.uname().nodename)
+    names = {name for ask in asked if (name := ask())}
+    return tuple(names | {name.partition(".")[0] for name in names})
