@@ -16,6 +16,7 @@ from typing import Any
 from rich.console import Console
 
 from harness import __version__
+from harness.bits import compare_bits, sentences
 from harness.bundle import Bundle, write_bundle
 from harness.device_stage import Report, run_on_devices
 from harness.execute import PoolOptions
@@ -95,7 +96,11 @@ def write_reports(results: list[CellResult], facts: dict[str, Any], out: Path) -
     )
     write_results(results, rows)
     write_junit(results, suites)
-    write_atomically(run, json.dumps(facts, indent=2) + "\n")
+    bits = compare_bits(results)
+    write_atomically(run, json.dumps({**facts, "bits": bits.to_json()}, indent=2) + "\n")
+    if bits.compared:
+        agree = f"{bits.agreeing} of {bits.compared} outputs"
+        facts = {**facts, "same_bits_in_every_cell": agree, "other_bits_within_the_bound": sentences(bits)}
     write_html(results, page, title=f"CUDA Tile regression run, {len(results)} cells", facts=facts)
     return [page, rows, suites, run]
 

@@ -311,6 +311,8 @@ class Observation(Record):
     attempts: tuple[dict[str, Any], ...] = ()
     confirmed_by: str | None = None
     relations: tuple[RelationSeen, ...] = ()
+    data: str = ""
+    """Names what was in the inputs: equal for all hints, toolchains and layouts of the same data."""
 
     @property
     def looks_bad(self) -> bool:

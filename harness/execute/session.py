@@ -192,6 +192,7 @@ class Session:
             inputs_changed=changed,
             timing=timing,
             relations=related,
+            data=data_key(launch)[:16],
         )
 
     def _relate(
