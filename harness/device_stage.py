@@ -17,7 +17,7 @@ from pathlib import Path
 
 from harness.execute import Gpu, Launch, Observation, PoolOptions, execute, judge_run
 from harness.execute.device import NoDevice, find
-from harness.execute.launches import launch_of
+from harness.execute.launches import launch_of, nothing_to_launch
 from harness.execute.match import pick
 from harness.execute.protocol import Outcome, Stage
 from harness.execute.protocol import Timeouts as StageTimeouts
@@ -77,8 +77,7 @@ def run_on_devices(
                 report(replace(known, cell=cell))
             elif not fitting:
                 report(replace(known, cell=cell, judgement=judge_skipped(cell, _absent(device, mismatch))))
-            elif get(cell.case.kernel, base).grid is None:
-                why = f"kernel {cell.case.kernel} does not say its launch grid"
+            elif why := nothing_to_launch(cell.case, get(cell.case.kernel, base), fitting[0].sm_count):
                 report(replace(known, cell=cell, judgement=judge_skipped(cell, why)))
             else:
                 ready.append((cell, known, path))

@@ -82,8 +82,16 @@ def relations_of(case: Case, kernel: Kernel, sm_count: int) -> tuple[Relation, .
 
 def _grid(kernel: Kernel, values: Values, sm_count: int) -> tuple[int, int, int]:
     assert kernel.grid is not None
-    x, y, z = kernel.grid(values, sm_count)
-    return (max(1, x), max(1, y), max(1, z))
+    return kernel.grid(values, sm_count)
+
+
+def nothing_to_launch(case: Case, kernel: Kernel, sm_count: int) -> str | None:
+    """Why there is no launch for this case, in one sentence; None if there is one."""
+    if kernel.grid is None:
+        return f"kernel {kernel.name} does not say its launch grid"
+    if 0 in _grid(kernel, kernel.values(case), sm_count):
+        return "its grid is empty: with these sizes there is nothing to launch"
+    return None
 
 
 def arguments_of(case: Case, kernel: Kernel) -> tuple[Argument, ...]:

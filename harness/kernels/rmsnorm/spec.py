@@ -38,18 +38,19 @@ def four_kilobyte_tiles(values: Values) -> Values:
 
 
 def persistent_grid(values: Values, sm_count: int) -> tuple[int, int, int]:
-    """No more blocks than SMs."""
+    """No more blocks than SMs; one even without rows, since its loop then runs zero times."""
     tiles = -(-values["M"] // values["tile_m"]) * -(-values["N"] // values["tile_n"])
-    return (min(sm_count, tiles), 1, 1)
+    return (max(1, min(sm_count, tiles)), 1, 1)
 
 
 def row_grid(values: Values, sm_count: int) -> tuple[int, int, int]:
-    """A block per row."""
-    return (values["M"], 1, 1)
+    """A block per row; one even without rows, since gathers and scatters mask what lies outside."""
+    return (max(1, values["M"]), 1, 1)
 
 
 def row_tile_grid(values: Values, sm_count: int) -> tuple[int, int, int]:
-    """A block per tile of rows."""
+    """A block per tile of rows: none without rows, since a tile load or store that lies entirely
+    outside its array is undefined (cuda.tile's documentation of `ct.load` and `ct.store`)."""
     return (-(-values["M"] // values["tile_m"]), 1, 1)
 
 
