@@ -13,6 +13,7 @@ shard: it needs that cubin.
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -33,6 +34,8 @@ def plan(matrix: Matrix, shard: Shard | None = None) -> Iterator[Cell]:
     for case in matrix.cases:
         for toolchain in matrix.toolchains:
             for arch in matrix.archs:
+                if not matrix.asks(case, toolchain, arch):
+                    continue
                 compiled = Cell(toolchain, arch, case)
                 if shard is not None and not in_shard(compiled, shard):
                     continue
@@ -44,8 +47,16 @@ def plan(matrix: Matrix, shard: Shard | None = None) -> Iterator[Cell]:
 
 def count(matrix: Matrix) -> int:
     """How many cells `plan` gives, without making them."""
-    runs = sum(device.arch in matrix.archs for device in matrix.devices)
-    return len(matrix.cases) * len(matrix.toolchains) * (len(matrix.archs) + runs)
+    on = Counter(device.arch for device in matrix.devices)
+    per_case = len(matrix.toolchains) * sum(1 + on[arch] for arch in matrix.archs)
+    limited = [case for case in matrix.cases if case.digest in matrix.only]
+    return (len(matrix.cases) - len(limited)) * per_case + sum(
+        1 + on[arch]
+        for case in limited
+        for toolchain in matrix.toolchains
+        for arch in matrix.archs
+        if matrix.asks(case, toolchain, arch)
+    )
 
 
 def in_shard(cell: Cell, shard: Shard) -> bool:

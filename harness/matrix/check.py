@@ -101,7 +101,7 @@ def repeated_values(
             seen.add(identity)
 
 
-_NO_AXES = ("exclude", "parameters")
+_NO_AXES = ("exclude", "parameters", "grid")
 
 
 def toolchain_table(document: Document, index: int, table: schema.ToolchainTable) -> Iterator[Problem]:

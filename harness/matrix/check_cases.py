@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from harness import kernels
 from harness.matrix import expand, schema
 from harness.matrix.check import items
 from harness.matrix.document import Document
@@ -89,9 +90,13 @@ def _tables_within(value: Any) -> Iterator[dict[str, Any]]:
 def _shipped_keys(
     document: Document, here: TomlPath, table: Mapping[str, Any], known: Mapping[str, frozenset[str]]
 ) -> Iterator[Problem]:
-    if "parameters" in table:
-        text = f"{quote(next(iter(known)))} brings its own parameters; remove the key"
-        yield document.problem((*here, "parameters"), text)
+    for key in ("parameters", "grid"):
+        if key in table:
+            what = "parameters" if key == "parameters" else "launch grid"
+            text = f"{quote(next(iter(known)))} brings its own {what}; remove the key"
+            yield document.problem((*here, key), text)
+    if "generate" in table and "only" in table:
+        yield document.problem((*here, "only"), 'cannot stand beside "generate"; remove one of them')
     if "generate" in table and "shape" in table:
         yield document.problem(
             (*here, "shape"), 'cannot stand beside "generate", which draws shapes; remove one of them'
@@ -118,15 +123,58 @@ def _shipped_keys(
 
 
 def shapes(document: Document, index: int, table: schema.CaseTable) -> Iterator[Problem]:
-    """Shapes that are not [rows, columns], with at least one column."""
+    """Shapes that are not what the table's kernels take. Only a matrix may be empty, and only of rows."""
     alone = OneOrMany(depth=1).unwrapped(document.data["case"][index].get("shape"))
     for number, shape in enumerate(table.shape or ()):
         path: TomlPath = ("case", index, "shape") if alone else ("case", index, "shape", number)
-        if len(shape) != 2:
-            text = f"has {len(shape)} extents; write rows and columns, [M, N]"
-            yield document.problem(path, text)
-        elif shape[1] < 1:
-            yield document.problem(path, "has no columns; N must be at least 1 (M may be 0)")
+        for dims in dict.fromkeys(_dims(name) for name in table.kernel):
+            if len(shape) != len(dims):
+                extents = f"{len(shape)} extent{'s' * (len(shape) != 1)}"
+                words = "rows and columns, [M, N]" if dims == ("M", "N") else f"[{', '.join(dims)}]"
+                yield document.problem(path, f"has {extents}; write {words}")
+                break
+            empty = [name for name, extent in zip(dims, shape, strict=True) if extent < 1]
+            if empty == ["N"] and dims == ("M", "N"):
+                yield document.problem(path, "has no columns; N must be at least 1 (M may be 0)")
+            elif empty and not (empty == ["M"] and dims == ("M", "N")):
+                yield document.problem(path, f"{' and '.join(empty)} must be at least 1; write a larger one")
+
+
+def _dims(kernel: str) -> tuple[str, ...]:
+    """What a shipped kernel's shape is made of."""
+    return kernels.get(kernel).dims if kernel in kernels.names() else ("M", "N")
+
+
+def limits(
+    document: Document,
+    index: int,
+    table: schema.CaseTable,
+    toolchains: Mapping[int, schema.ToolchainTable],
+    target: schema.TargetTable | None,
+) -> Iterator[Problem]:
+    """Values of "only" that no toolchain and no target has, and limits that leave nothing."""
+    only = expand.only(table)
+    if only is None or target is None:
+        return
+    here: TomlPath = ("case", index, "only")
+    chains = [chain for one in toolchains.values() for chain in expand.toolchains(one)]
+    known = {
+        "cuda_tile": [chain.cuda_tile for chain in chains],
+        "cuda_toolkit": [chain.cuda_toolkit for chain in chains],
+        "toolchain": [chain.name for chain in chains],
+        "arch": list(target.arch),
+    }
+    faults = 0
+    for key, values in known.items():
+        raw = document.data["case"][index]["only"].get(key)
+        for path, value in items(raw, (*here, key)):
+            if value not in values:
+                faults += 1
+                where = "[target] arch" if key == "arch" else "any [[toolchain]]"
+                remedy = suggestion(str(value), tuple(dict.fromkeys(values)))
+                yield document.problem(path, f"{quote(str(value))} is not in {where}; {remedy}")
+    if not faults and chains and not any(only.allows(c, arch) for c in chains for arch in target.arch):
+        yield document.problem(here, "leaves nothing to ask; allow more, or remove the case")
 
 
 def _own_file(document: Document, path: TomlPath, kernel: str) -> Iterator[Problem]:

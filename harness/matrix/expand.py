@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import TypeVar
 
-from harness.kernels.arrays import ITEMSIZE
+from harness.kernels.arrays import ITEMSIZE, assume, place
 from harness.matrix import parameters as tables
 from harness.matrix import schema
-from harness.matrix.value import Generator
+from harness.matrix.value import Generator, Only
 from harness.matrix.words import KNOBS
 from harness.model import (
     Array,
@@ -20,6 +20,8 @@ from harness.model import (
     Device,
     Hints,
     Parameter,
+    RunArgument,
+    RunSettings,
     Scalar,
     ScalarParameter,
     Toolchain,
@@ -31,7 +33,8 @@ T = TypeVar("T")
 _JIT_RANK = 5
 """A JIT launch assumes nothing per dimension of an array of more."""
 
-_AXES = ("dtype", "occupancy", "num_ctas", "opt_level", *KNOBS, "layout", "values", "seed")
+_COMPILER = ("occupancy", "num_ctas", "opt_level", "bytecode_version", "calling_convention")
+_AXES = ("dtype", *_COMPILER, *KNOBS, "layout", "values", "seed")
 
 
 def is_own(kernel: str) -> bool:
@@ -98,7 +101,7 @@ def cases(table: schema.CaseTable) -> Iterator[Case]:
     axes = product(
         table.kernel,
         table.dtype or (_dtype_of(table),),
-        product(_or_default(table.occupancy), _or_default(table.num_ctas), _or_default(table.opt_level)),
+        product(*(_or_default(getattr(table, key)) for key in _COMPILER)),
         product(*knob_axes),
         product(*(constant.value for constant in own)),
         table.layout or ("contiguous",),
@@ -106,21 +109,51 @@ def cases(table: schema.CaseTable) -> Iterator[Case]:
         table.values or ("normal",),
         table.seed or (0,),
     )
-    for kernel, dtype, hints, knobs, baked, layout, shape, values, seed in axes:
-        occupancy, num_ctas, opt_level = hints
+    for kernel, dtype, compiler, knobs, baked, layout, shape, values, seed in axes:
+        occupancy, num_ctas, opt_level, bytecode_version, calling_convention = compiler
+        if opt_level is None and not is_own(kernel):
+            opt_level = 3  # an own kernel's decorator may say another
         settings = {key: value for key, value in zip(KNOBS, knobs, strict=True) if value is not None}
         fixed = {c.name: value for c, value in zip(own, baked, strict=True)}
         yield Case(
             kernel=kernel,
             shape=shape,
             dtype=dtype,
-            hints=Hints(occupancy, num_ctas, 3 if opt_level is None else opt_level),
+            hints=Hints(occupancy, num_ctas, opt_level),
             knobs=tuple(sorted((settings | fixed).items())),
             layout=layout,
             values=values,
             seed=seed,
             parameters=parameters(table.parameters or (), dtype, fixed),
+            run=_run(table),
+            bytecode_version=None if bytecode_version == "default" else bytecode_version,
+            calling_convention=calling_convention or Case.calling_convention,
         )
+
+
+def only(table: schema.CaseTable) -> Only | None:
+    """Where the table's cases are asked about; None for everywhere."""
+    return None if table.only is None else Only(**table.only.model_dump())
+
+
+def _run(table: schema.CaseTable) -> RunSettings | None:
+    """How to launch an own kernel, where the table says its grid."""
+    if table.grid is None:
+        return None
+    x, y, z = (*table.grid, 1, 1)[:3]
+    return RunSettings((x, y, z), tuple(_argument(p) for p in table.parameters or () if _is_launched(p)))
+
+
+def _is_launched(parameter: tables.Parameter) -> bool:
+    return isinstance(parameter, tables.ArrayParameter | tables.ScalarParameter)
+
+
+def _argument(parameter: tables.Parameter) -> RunArgument:
+    if isinstance(parameter, tables.ArrayParameter):
+        role, values = parameter.role or "inout", parameter.values or "normal"
+        return RunArgument(parameter.name, parameter.shape or (), role, values)
+    assert isinstance(parameter, tables.ScalarParameter)
+    return RunArgument(parameter.name, value=parameter.value)
 
 
 def generator(table: schema.CaseTable, number: int) -> Generator | None:
@@ -184,24 +217,35 @@ def _item(
 
 
 def _array(given: tables.ArrayItem, name: str, case_dtype: str) -> Array:
-    """Fill in what a JIT launch assumes of a contiguous array, aligned to 16 bytes, whose rows and
-    extents are multiples of 16."""
+    """Fill in what a JIT launch assumes of the array: of its shape where that is said, else of one
+    that is contiguous, base and rows aligned to 16 bytes, of which no extent is known."""
     dtype, rank = _actual(given.dtype, case_dtype), given.rank
-    jit = 0 < rank <= _JIT_RANK
-    contiguous: tuple[int | None, ...] = (*(None,) * (rank - 1), 1) if jit else (None,) * rank
-    row = 16 // ITEMSIZE[dtype] if jit else 1
-    aligned = (*(row,) * (rank - 1), 1) if jit else (1,) * rank
+    shape = given.shape if isinstance(given, tables.ArrayParameter) else None
+    assumed = _aligned(name, dtype, rank) if shape is None else assume(place(name, dtype, shape))
     return Array(
         name=name,
         dtype=dtype,
-        shape_constant=_spread(given.shape_constant, rank, (None,) * rank),
-        shape_divisible_by=_spread(given.shape_divisible_by, rank, (16 if jit else 1,) * rank),
-        stride_constant=_spread(given.stride_constant, rank, contiguous),
-        stride_divisible_by=_spread(given.stride_divisible_by, rank, aligned),
+        shape_constant=_spread(given.shape_constant, rank, assumed.shape_constant),
+        shape_divisible_by=_spread(given.shape_divisible_by, rank, assumed.shape_divisible_by),
+        stride_constant=_spread(given.stride_constant, rank, assumed.stride_constant),
+        stride_divisible_by=_spread(given.stride_divisible_by, rank, assumed.stride_divisible_by),
         base_divisible_by=given.base_divisible_by,
         alias_groups=given.alias_groups,
         may_alias_internally=given.may_alias_internally,
         index_dtype=given.index_dtype,
+    )
+
+
+def _aligned(name: str, dtype: str, rank: int) -> Array:
+    jit = 0 < rank <= _JIT_RANK
+    row = 16 // ITEMSIZE[dtype] if jit else 1
+    return Array(
+        name=name,
+        dtype=dtype,
+        shape_constant=(None,) * rank,
+        shape_divisible_by=(1,) * rank,
+        stride_constant=(*(None,) * (rank - 1), 1) if jit else (None,) * rank,
+        stride_divisible_by=(*(row,) * (rank - 1), 1) if jit else (1,) * rank,
     )
 
 

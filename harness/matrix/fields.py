@@ -26,6 +26,16 @@ Arch = Annotated[str, Word("an architecture", words.ARCHS)]
 Dtype = Annotated[str, Word("a dtype", words.DTYPES, tuple(words.DTYPE_ALIASES.items()))]
 ArrayDtype = Annotated[str, Word("a dtype", (*words.DTYPES, "$dtype"), tuple(words.DTYPE_ALIASES.items()))]
 Version = Annotated[str, ReleaseVersion()]
+BytecodeVersion = Annotated[
+    str,
+    Text(
+        "a bytecode version",
+        r"default|[0-9]{1,3}\.[0-9]{1,3}",
+        'a version such as "13.2", or "default"',
+        10,
+    ),
+]
+Convention = Annotated[str, Word("a calling convention", words.CALLING_CONVENTIONS)]
 Label = Annotated[
     str,
     Text(

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from harness import kernels
-from harness.matrix import check, check_cases, expand, schema
+from harness.matrix import check, check_cases, check_run, expand, schema
 from harness.matrix.check import KnownVersions
 from harness.matrix.document import Document, read_document
 from harness.matrix.explain import example, explain
@@ -91,6 +91,12 @@ class _Tables:
             generators=tuple(generator for generator in drawn if generator is not None),
             timeouts=Timeouts(**self.timeouts.model_dump()),
             jobs=self.run.jobs,
+            only={
+                case.digest: limit
+                for table in self.case.values()
+                if (limit := expand.only(table)) is not None
+                for case in expand.cases(table)
+            },
             gate=GateRules(**self.gate.model_dump()),
         )
 
@@ -118,6 +124,8 @@ def _problems(
     for index, case in tables.case.items():
         yield from check_cases.shapes(document, index, case)
         yield from check_cases.parameters(document, index, case)
+        yield from check_run.settings(document, index, case)
+        yield from check_cases.limits(document, index, case, tables.toolchain, tables.target)
     yield from check_cases.repeated_cases(document, tables.case)
 
 

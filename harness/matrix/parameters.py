@@ -8,13 +8,22 @@ from typing import Literal as OneOf
 from pydantic import Field
 
 from harness.matrix import words
-from harness.matrix.fields import ArrayDtype, Axis, Divisor, ExtentOrDynamic, Identifier, PerDimension, Table
-from harness.matrix.rules import Flag, Literal, Whole, Word
+from harness.matrix.fields import (
+    ArrayDtype,
+    Axis,
+    Divisor,
+    Extent,
+    ExtentOrDynamic,
+    Identifier,
+    PerDimension,
+    Table,
+)
+from harness.matrix.rules import Flag, Literal, OneOrMany, Whole, Word
 
 
 class ArrayItem(Table):
-    """An array, as part of a list or tuple. Left out, an assumption is what a JIT launch of a
-    contiguous, aligned array would make."""
+    """An array, as part of a list or tuple. Left out, an assumption is what a JIT launch makes of a
+    contiguous array whose base and rows are aligned to 16 bytes; nothing is assumed of its extents."""
 
     kind: OneOf["array"] = Field(description="Kind of parameter.")
     dtype: ArrayDtype = Field(
@@ -25,7 +34,9 @@ class ArrayItem(Table):
         16, description="What divides the base address, in bytes.", examples=[16]
     )
     shape_divisible_by: PerDimension[Divisor] | None = Field(
-        None, description="What divides the extents: one for all, or one a dimension.", examples=[16]
+        None,
+        description="What divides the extents: one for all, or one a dimension. A JIT launch tests for 16.",
+        examples=[16],
     )
     shape_constant: PerDimension[ExtentOrDynamic] | None = Field(
         None,
@@ -74,11 +85,26 @@ class Named(Table):
 
 
 class ArrayParameter(ArrayItem, Named):
-    """An array. Left out, an assumption is what a JIT launch of a contiguous, aligned array would make."""
+    """An array. With `shape`, assumptions left out are those of a JIT launch of that array; without,
+    those of a contiguous array, base and rows aligned to 16 bytes, of which no extent is known."""
+
+    shape: Annotated[tuple[Extent, ...], OneOrMany(unique=False)] | None = Field(
+        None, description="To run the kernel: its extents.", examples=[[4096, 512]]
+    )
+    role: OneOf["in", "out", "inout"] | None = Field(
+        None, description="To run the kernel: whether it is read, written, or both.", examples=["in"]
+    )
+    values: Annotated[str, Word("a kind of values", words.VALUES)] | None = Field(
+        None, description="To run the kernel: what is in it; normal unless said.", examples=["normal"]
+    )
 
 
 class ScalarParameter(ScalarItem, Named):
     """A number passed at launch."""
+
+    value: Annotated[bool | int | float, Literal()] | None = Field(
+        None, description="To run the kernel: its value.", examples=[4096]
+    )
 
 
 class ConstantParameter(Named):

@@ -10,7 +10,20 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from harness.matrix import words
-from harness.matrix.fields import Arch, Axis, Dtype, Extent, KernelName, Label, Seconds, Seed, Table, Version
+from harness.matrix.fields import (
+    Arch,
+    Axis,
+    BytecodeVersion,
+    Convention,
+    Dtype,
+    Extent,
+    KernelName,
+    Label,
+    Seconds,
+    Seed,
+    Table,
+    Version,
+)
 from harness.matrix.parameters import Parameter
 from harness.matrix.rules import DriverRange, Flag, Number, OneOrMany, OrWord, Text, Whole, Word
 from harness.matrix.value import GateRules
@@ -93,6 +106,27 @@ class GenerateTable(Table):
     )
 
 
+class OnlyTable(Table):
+    """Where a case is asked about: where all that is listed fits."""
+
+    cuda_tile: Axis[Version] | None = Field(
+        None,
+        description="cuda-tile versions, as written in [[toolchain]]; left out: all.",
+        examples=["1.5.0"],
+    )
+    cuda_toolkit: Axis[Version] | None = Field(
+        None,
+        description="cuda-toolkit versions, as written in [[toolchain]]; left out: all.",
+        examples=["13.3.1"],
+    )
+    toolchain: Axis[Label] | None = Field(
+        None, description="Names of toolchains; left out: all.", examples=["stable"]
+    )
+    arch: Axis[Arch] | None = Field(
+        None, description="Some of [target] arch; left out: all.", examples=["sm_90"]
+    )
+
+
 class CaseTable(Table):
     """A kernel and how to call it: every combination of the listed values is a case.
 
@@ -116,12 +150,24 @@ class CaseTable(Table):
         None, description="Hint: thread blocks in a cluster.", examples=[2]
     )
     opt_level: Axis[Annotated[int | None, OrWord(Whole(0, 3))]] | None = Field(
-        None, description="Optimisation level of tileiras; 3 unless said.", examples=[3]
+        None,
+        description="Optimisation level of tileiras; unless said, that of the kernel or 3.",
+        examples=[3],
     )
     allow_tma: Axis[Annotated[bool | None, OrWord(Flag())]] | None = Field(
         None,
         description="Whether the kernel's main load may use the Tensor Memory Accelerator.",
         examples=[[True, False]],
+    )
+    bytecode_version: Axis[BytecodeVersion] | None = Field(
+        None,
+        description="TileIR bytecode to write; the newest that both sides know unless said.",
+        examples=["13.2"],
+    )
+    calling_convention: Axis[Convention] | None = Field(
+        None,
+        description="How launch arguments are passed; cutile_python_v1 unless said.",
+        examples=["cutile_python_v1"],
     )
     latency: Axis[Annotated[int | None, OrWord(Whole(1, 10))]] | None = Field(
         None, description="Hint of the kernel's main load: 1 light to 10 heavy memory traffic.", examples=[10]
@@ -131,6 +177,9 @@ class CaseTable(Table):
     )
     tile_n: Axis[Annotated[int | None, OrWord(Whole(1, 2**20, power_of_two=True))]] | None = Field(
         None, description="Columns of a tile; the kernel chooses unless said.", examples=[512]
+    )
+    tile_k: Axis[Annotated[int | None, OrWord(Whole(1, 2**20, power_of_two=True))]] | None = Field(
+        None, description="Depth of a tile of a matrix product.", examples=[64]
     )
     offset: Axis[Annotated[float | None, OrWord(Number(-1e6, 1e6))]] | None = Field(
         None, description="Added to the weight: 0 for Llama, 1 for Gemma 3.", examples=[1.0]
@@ -153,6 +202,16 @@ class CaseTable(Table):
         None,
         description="Of your own kernel: its parameters in order.",
         examples=[[{"name": "x", "kind": "array", "dtype": "float32", "rank": 1}]],
+    )
+    grid: Annotated[tuple[Annotated[int, Whole(1, 2**31 - 1)], ...], OneOrMany(unique=False)] | None = Field(
+        None,
+        description="To run your own kernel: its launch grid, in tile blocks; one to three numbers.",
+        examples=[[132]],
+    )
+    only: OnlyTable | None = Field(
+        None,
+        description="Ask about this case only there.",
+        examples=[{"arch": "sm_90", "cuda_toolkit": "13.3.1"}],
     )
     generate: GenerateTable | None = Field(
         None,

@@ -62,6 +62,25 @@ class GateRules(Record):
 
 
 @dataclass(frozen=True)
+class Only(Record):
+    """Where a case is asked about: every key that is set must list the cell's. Versions are as written."""
+
+    cuda_tile: tuple[str, ...] | None = None
+    cuda_toolkit: tuple[str, ...] | None = None
+    toolchain: tuple[str, ...] | None = None
+    arch: tuple[str, ...] | None = None
+
+    def allows(self, toolchain: Toolchain, arch: str) -> bool:
+        asked = (
+            (self.cuda_tile, toolchain.cuda_tile),
+            (self.cuda_toolkit, toolchain.cuda_toolkit),
+            (self.toolchain, toolchain.name),
+            (self.arch, arch),
+        )
+        return all(listed is None or value in listed for listed, value in asked)
+
+
+@dataclass(frozen=True)
 class Matrix:
     """A checked matrix. `path` is the file; a kernel "file.py:name" is relative to its folder.
 
@@ -77,6 +96,13 @@ class Matrix:
     timeouts: Timeouts = field(default_factory=Timeouts)
     jobs: int | None = None
     gate: GateRules = field(default_factory=GateRules)
+    only: dict[str, Only] = field(default_factory=dict)
+    """By the digest of a case: where alone it is asked about."""
+
+    def asks(self, case: Case, toolchain: Toolchain, arch: str) -> bool:
+        """Whether this square of the product is wanted."""
+        limit = self.only.get(case.digest)
+        return limit is None or limit.allows(toolchain, arch)
 
     @cached_property
     def digest(self) -> str:
@@ -84,4 +110,6 @@ class Matrix:
         matter."""
         records = (self.toolchains, self.devices, self.cases, self.generators)
         plain = [[record.to_json() for record in group] for group in records]
-        return digest_of([plain, list(self.archs), self.timeouts.to_json()])
+        limits = {digest: limit.to_json() for digest, limit in self.only.items()}
+        further = [limits] if limits else []
+        return digest_of([plain, list(self.archs), self.timeouts.to_json(), *further])

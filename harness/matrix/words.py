@@ -35,12 +35,15 @@ ARCHS = (
 )
 """Architectures CUDA 13 compilers name. Whether a given tileiras can do one is for the run to find out."""
 
+CALLING_CONVENTIONS = ("cutile_python_v1", "cutile_python_v2")
+"""Ways to pass launch arguments; the second is for tuples (cuda-tile 1.5 and newer)."""
+
 LAYOUT_WORDS = tuple(LAYOUTS)
 
 VALUES = ("normal", "ones", "tiny", "huge", "wide", "zero_rows", "nan", "inf")
 """What may be in the inputs."""
 
-KNOBS = ("allow_tma", "latency", "tile_m", "tile_n", "offset", "eps")
+KNOBS = ("allow_tma", "latency", "tile_m", "tile_n", "tile_k", "offset", "eps")
 """Keys of [[case]] that are settings of a shipped kernel."""
 
 GATE_CHANGES = ("regressed", "newly_bad", "newly_unsupported", "lost", "still_bad", "unknown")

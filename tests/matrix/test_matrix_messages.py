@@ -322,7 +322,7 @@ def test_a_value_of_a_case(complaints: Load, line: str, said: str) -> None:
         (
             "[16, 64]",
             "[16]",
-            'matrix.toml:8: [[case]] #1, key "shape": has 1 extents; write rows and columns, [M, N]',
+            'matrix.toml:8: [[case]] #1, key "shape": has 1 extent; write rows and columns, [M, N]',
         ),
         (
             "[16, 64]",
