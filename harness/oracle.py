@@ -151,6 +151,11 @@ def parse_oracle(text: str, original: CellResult) -> Oracle:
     raise OracleError(f'the oracle "{oracle}" does not call the cell bad: {_seen(oracle, original)}')
 
 
+def recall_oracle(text: str, signature: str) -> Oracle:
+    """The oracle that `text` names, where "signature" stands for this one. Raises OracleError."""
+    return _parse(text.strip()) or SameSignature(signature)
+
+
 def check_oracle(text: str) -> None:
     """Raises OracleError for a text that no cell could make sense of."""
     _parse(text.strip())
