@@ -114,7 +114,9 @@ class Kernel:
             return Constant(argument.name, values[argument.of])
 
         parameters = case.parameters or tuple(parameter(a) for a in self.arguments)
-        return Specialization(self.source(), parameters, case.hints)
+        return Specialization(
+            self.source(), parameters, case.hints, case.calling_convention, case.bytecode_version
+        )
 
     def source(self) -> KernelSource:
         return KernelSource(str(self.path), self.canonical, self.function, _sha256(self.path))
