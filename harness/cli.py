@@ -164,8 +164,14 @@ def execute(
     bundle: Annotated[Path, typer.Argument(help="A file that compile --bundle wrote.")],
     out: OutOption = DEFAULT_OUT,
     case: Annotated[
-        str | None, typer.Option(help="Only this cell: an id, or words that pick it out.")
+        str | None,
+        typer.Option(
+            help="Only this cell: an id, words that pick it out or vary its data, or a case as JSON."
+        ),
     ] = None,
+    shrink: Annotated[
+        bool, typer.Option("--shrink", help="Afterwards, make failing cases as small as they go.")
+    ] = False,
     isolation: IsolationOption = Isolation.WORKER,
     workers: WorkersOption = 6,
     timed: TimedOption = False,
@@ -179,7 +185,7 @@ def execute(
 
     pool = PoolOptions(workers=workers, isolation=isolation.value)
     options = Options(out=out, quiet=quiet, as_json=as_json, pool=pool, timed=timed)
-    _leave(lambda: execute_bundle(bundle, options, case))
+    _leave(lambda: execute_bundle(bundle, options, case, shrink=shrink))
 
 
 @app.command(epilog="Example: python -m harness merge results-h200 results-b200 --out all")

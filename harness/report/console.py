@@ -12,11 +12,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from harness.bits import BitReport, compare_bits, sentences
 from harness.cluster import AdviceGroup, Finding, advice_groups, findings
 from harness.model import CellResult, Verdict
 from harness.report.progress import Progress
 from harness.report.table import Grid, grids
-from harness.report.words import ADVICE_MARK, LOOKS, UNDECIDED_MARK, cell_text, count_text, plain
+from harness.report.words import ADVICE_MARK, LOOKS, UNDECIDED_MARK, cell_text, count_text, is_ascii, plain
 
 __all__ = ["Progress", "render_summary"]
 
@@ -45,6 +46,8 @@ def render_summary(
     remarks = advice_groups(results)
     if remarks and not quiet:
         _print_advice(remarks, console)
+    if not quiet:
+        _print_bits(compare_bits(results), console)
     _print_totals(results, list(out_paths), console, seconds)
 
 
@@ -53,7 +56,7 @@ def render_summary(
 
 def _print_grid(grid: Grid, console: Console) -> None:
     """One table if it fits the terminal, else one an architecture."""
-    ascii_only = _is_ascii(console)
+    ascii_only = is_ascii(console)
     parts = [grid] if _width(grid, ascii_only) <= console.width else [grid.only(arch) for arch in grid.archs]
     console.print()
     console.print(Text(plain(grid.heading, ascii_only), style="bold"))
@@ -119,7 +122,7 @@ def _legend(grid: Grid) -> str:
 
 
 def _print_finding(number: int, finding: Finding, console: Console) -> None:
-    ascii_only = _is_ascii(console)
+    ascii_only = is_ascii(console)
     look = LOOKS[finding.verdict]
     symbol = look.ascii if ascii_only else look.symbol
     console.print()
@@ -138,7 +141,7 @@ def _print_finding(number: int, finding: Finding, console: Console) -> None:
 
 
 def _print_advice(groups: Iterable[AdviceGroup], console: Console) -> None:
-    ascii_only = _is_ascii(console)
+    ascii_only = is_ascii(console)
     console.print()
     console.print(Text(f"{ADVICE_MARK} Advice (fails nothing)", style="bold yellow"))
     lines: list[tuple[str, str]] = []
@@ -152,6 +155,20 @@ def _print_advice(groups: Iterable[AdviceGroup], console: Console) -> None:
             ("", f"python -m harness explain {group.example}"),
         ]
     _print_pairs(lines, console, ascii_only)
+
+
+def _print_bits(report: BitReport, console: Console) -> None:
+    """Other bits inside the error bound; nothing where all cells agree or none can be compared."""
+    if not report.groups:
+        return
+    ascii_only = is_ascii(console)
+    console.print()
+    console.print(
+        Text(f"{ADVICE_MARK} Other bits within the error bound (fails nothing)", style="bold yellow")
+    )
+    agreeing = f"{report.agreeing} of {report.compared} outputs have the same bits in every cell"
+    for line in (agreeing, *sentences(report)):
+        console.print(Padding(Text(plain(line, ascii_only)), (0, 0, 0, 2)))
 
 
 def _where(kernels: Sequence[str], settings: str, archs: Sequence[str]) -> str:
@@ -173,7 +190,7 @@ def _print_totals(
     console: Console,
     seconds: float | None,
 ) -> None:
-    ascii_only = _is_ascii(console)
+    ascii_only = is_ascii(console)
     counts = Counter(result.verdict for result in results)
     console.print()
     reasons = Counter(
@@ -197,7 +214,3 @@ def _print_totals(
     if out_paths:
         files = plain(" · ".join(map(str, out_paths)), ascii_only)
         console.print(Text(files, style="dim"), soft_wrap=True)
-
-
-def _is_ascii(console: Console) -> bool:
-    return not console.encoding.lower().startswith("utf")

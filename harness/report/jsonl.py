@@ -7,11 +7,23 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.model import CellResult
+from harness.model import (
+    Advice,
+    Case,
+    Cell,
+    CellResult,
+    CompileOutcome,
+    Device,
+    Hints,
+    Inspection,
+    Judgement,
+    Toolchain,
+    Verdict,
+)
 from harness.report.files import write_atomically
 
 FILE_NAME = "results.jsonl"
@@ -77,6 +89,59 @@ def seconds(result: CellResult) -> dict[str, float]:
         known["compile"] = result.compile.wall_seconds
         known["compile_cpu"] = result.compile.cpu_seconds
     return {**known, **result.seconds}
+
+
+def result_of(row: Mapping[str, Any], known: Mapping[str, Cell]) -> CellResult:
+    """A result as far as a row tells it. `known` are cells by id; one that is not among them is put
+    together from the row, which holds neither a kernel's own parameters nor what a device asks for, so
+    it has another id. Raises KeyError, TypeError or ValueError for what is no row of ours."""
+    cell = known.get(str(row["id"])) or _cell(row)
+    resources, stages = row.get("resources"), dict(row.get("seconds") or {})
+    compiled = None
+    if row.get("cubin_sha256"):
+        compiled = CompileOutcome(
+            "ok",
+            exit_code=0,
+            wall_seconds=float(stages.get("compile", 0.0)),
+            cpu_seconds=float(stages.get("compile_cpu", 0.0)),
+            cubin_sha256=row["cubin_sha256"],
+        )
+    return CellResult(
+        cell,
+        Judgement(
+            Verdict(row["verdict"]),
+            row["signature"],
+            str(row["summary"]),
+            row["component"],
+            dict(row.get("evidence") or {}),
+            tuple(Advice.from_json(remark) for remark in row.get("advice") or ()),
+        ),
+        components={name: version for name, version in dict(row["components"]).items() if version},
+        compile=compiled,
+        inspection=None
+        if resources is None
+        else Inspection.from_json({"symbol": "", "arch": cell.arch, **resources}),
+        observation=row.get("observation"),
+        seconds=stages,
+    )
+
+
+def _cell(row: Mapping[str, Any]) -> Cell:
+    settings = dict(row["hints"])
+    hints = Hints.from_json({name: settings.pop(name) for name in Hints().to_json() if name in settings})
+    case = Case(
+        str(row["kernel"]),
+        tuple(row["shape"]),
+        str(row["dtype"]),
+        hints,
+        tuple(sorted(settings.items())),
+        str(row["layout"]),
+        str(row["values"]),
+        int(row["seed"]),
+    )
+    toolchain = Toolchain(str(row["toolchain"]), str(row["cuda_tile"]), str(row["cuda_toolkit"]))
+    arch, name = str(row["arch"]), row["device"]
+    return Cell(toolchain, arch, case, Device(str(name), str(name), arch) if name else None)
 
 
 def _finite(value: Any) -> Any:

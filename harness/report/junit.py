@@ -34,8 +34,13 @@ _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def write_junit(results: Iterable[CellResult], path: Path) -> None:
     """Write the report of these results. Raises OSError."""
-    document = build(results).tostring()  # type: ignore[no-untyped-call]
-    text = document.decode("utf-8") if isinstance(document, bytes) else str(document)
+    write_document(build(results), path)
+
+
+def write_document(document: xunit2.JUnitXml, path: Path) -> None:
+    """Write a document whole or not at all. Raises OSError."""
+    made = document.tostring()  # type: ignore[no-untyped-call]
+    text = made.decode("utf-8") if isinstance(made, bytes) else str(made)
     if not text.startswith("<?xml"):
         text = f'<?xml version="1.0" encoding="UTF-8"?>\n{text}'
     write_atomically(path, text)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from rich.console import Console
+
 from harness.model import CellResult, PoolAnswer, Verdict
 
 _CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f]")
@@ -84,6 +86,11 @@ def cell_text(result: CellResult, ascii_only: bool = False) -> str:
 def count_text(count: int, noun: str) -> str:
     """ "1 cell", "2 cells"."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def is_ascii(console: Console) -> bool:
+    """Whether the terminal has no UTF-8, so that plain ASCII must do."""
+    return not console.encoding.lower().startswith("utf")
 
 
 def plain(text: str, ascii_only: bool) -> str:
