@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +25,10 @@ from harness.repro.new import Duplicate, Request, make
 from harness.repro.readme import where
 from harness.repro.scrub import Scrubber
 from harness.repro.spec import Place, Repro, ReproError, load_all
-from harness.repro.verify import Check, run_script, verify
+from harness.repro.verify import Check, Way, run_script, verify
+
+_SEEN = 160
+"""Characters of what a check saw that are shown on a terminal."""
 
 
 @dataclass(frozen=True)
@@ -126,21 +130,30 @@ def verify_command(
 
     def report(check: Check) -> None:
         checks.append(check)
+        if check.held and check.way is not Way.SCRIPT:
+            return
         word, style = ("holds", "green") if check.held else ("FAILS", "bold red")
-        console.print(word, style=style, end=" ")
+        console.print(f"  {word}", style=style, end=" ")
         target = f" {check.target}" if check.target else ""
         console.print(
-            f"{check.repro}: {check.claim} on {check.place.name}{target}, by {check.way}: {check.seen}",
-            markup=False,
+            f"{check.claim} on {check.place.name}{target}, by {check.way}: {_short(check.seen)}", markup=False
         )
 
-    with Lab(store, offline=offline, progress=lambda text: console.print(text, style="dim")) as lab:
+    def note(text: str) -> None:
+        console.print(f"  {text}", style="dim", markup=False)
+
+    with Lab(store, offline=offline, progress=note) as lab:
         try:
             chosen = load_all(repros, names)
             if not chosen:
                 raise ReproError(f"{repros} holds no repros; harness repro new makes one")
             for repro in chosen:
-                verify(lab, repro, report)
+                console.print(f"{repro.name}: {repro.title}", markup=False)
+                held = verify(lab, repro, report)
+                own = [check for check in checks if check.repro == repro.name]
+                ways = Counter(str(check.way) for check in own if check.held)
+                told = ", ".join(f"{count} by {way}" for way, count in ways.items())
+                console.print(f"  {'all' if held else 'not all'} of {len(own)} hold: {told}", markup=False)
         except (ReproError, OracleError) as error:
             _complain(str(error))
             return 2
@@ -149,6 +162,10 @@ def verify_command(
     if as_json:
         print(json.dumps([_row(check) for check in checks]))
     return 1 if failed else 0
+
+
+def _short(seen: str) -> str:
+    return seen if len(seen) <= _SEEN else f"{seen[: _SEEN - 1]}…"
 
 
 def _row(check: Check) -> dict[str, object]:
@@ -189,7 +206,7 @@ def issue_command(name: str, repros: Path, store: Path | None, to: Path | None, 
 
 def _facts(lab: Lab, repro: Repro) -> Facts:
     """Run the script where it is bad, and look around."""
-    place = repro.bad[-1]
+    place = repro.bad[0]
     components = {}
     if place.toolchain is not None:
         components = dict(lab.provisioner.backend(place.toolchain).components)
@@ -230,6 +247,3 @@ def _driver(lab: Lab) -> str:
 
 def _complain(text: str) -> None:
     Console(stderr=True, highlight=False, soft_wrap=True).print(text, style="red", markup=False)
-
-
-__all__ = ["NewOptions", "issue_command", "new_command", "verify_command"]

@@ -7,54 +7,63 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from harness.matrix import expand, parameters
 from harness.model import (
     Array,
     ArrayList,
     Case,
     Constant,
-    Hints,
     Parameter,
+    RunArgument,
     ScalarParameter,
     TupleParameter,
 )
 
-_NO_HINTS = Hints()
-_ITEM: TypeAdapter[parameters.ArrayParameter] = TypeAdapter(parameters.ArrayParameter)
+_ASSUMPTIONS = ("shape_constant", "shape_divisible_by", "stride_constant", "stride_divisible_by")
 
 
 def case_table(case: Case) -> dict[str, Any]:
     """Keys and values of the table whose only case is this one."""
     plain = Case(case.kernel, case.shape, case.dtype)
+    own = expand.is_own(case.kernel)
     baked = {p.name for p in case.parameters if isinstance(p, Constant)}
     table: dict[str, Any] = {"kernel": case.kernel}
     if case.shape:
         table["shape"] = [list(case.shape)]
     if case.dtype and not case.parameters:
         table["dtype"] = case.dtype
-    hints = case.hints.to_json()
-    table |= {name: v for name, v in hints.items() if v not in (None, getattr(_NO_HINTS, name))}
+    for name, value in case.hints.to_json().items():
+        if value is not None and (name != "opt_level" or own or value != plain.hints.opt_level):
+            table[name] = value
     table |= {name: value for name, value in case.knobs if name not in baked and value is not None}
-    for key in ("layout", "values", "seed"):
+    for key in ("layout", "values", "seed", "bytecode_version", "calling_convention"):
         if getattr(case, key) != getattr(plain, key):
             table[key] = getattr(case, key)
+    launched = {argument.name: argument for argument in case.run.arguments} if case.run else {}
+    if case.run is not None:
+        table["grid"] = list(case.run.grid)
     if case.parameters:
-        table["parameters"] = [{"name": p.name, **_described(p)} for p in case.parameters]
+        table["parameters"] = [_named(p, launched.get(p.name)) for p in case.parameters]
     return table
 
 
-def _described(parameter: Parameter) -> dict[str, Any]:
+def _named(parameter: Parameter, launched: RunArgument | None) -> dict[str, Any]:
+    return {"name": parameter.name, **_described(parameter, launched)}
+
+
+def _described(parameter: Parameter, launched: RunArgument | None = None) -> dict[str, Any]:
     match parameter:
         case Array():
-            return _array(parameter)
+            return _array(parameter, launched)
         case ScalarParameter():
-            return {"kind": "scalar", "dtype": parameter.dtype}
+            told: dict[str, Any] = {"kind": "scalar", "dtype": parameter.dtype}
+            if launched is not None and launched.value is not None:
+                told["value"] = launched.value
+            return told
         case Constant():
             return {"kind": "constant", "value": parameter.value}
         case ArrayList():
-            told: dict[str, Any] = {"kind": "list", "element": _array(parameter.element)}
+            told = {"kind": "list", "element": _array(parameter.element)}
             if parameter.alias_groups:
                 told["alias_groups"] = list(parameter.alias_groups)
             if parameter.elements_may_alias:
@@ -64,13 +73,17 @@ def _described(parameter: Parameter) -> dict[str, Any]:
             return {"kind": "tuple", "items": [_described(item) for item in parameter.items]}
 
 
-def _array(array: Array) -> dict[str, Any]:
-    given = {"kind": "array", "dtype": array.dtype, "rank": array.rank}
-    table = _ITEM.validate_python({**given, "name": array.name})
+def _array(array: Array, launched: RunArgument | None = None) -> dict[str, Any]:
+    given: dict[str, Any] = {"kind": "array", "dtype": array.dtype, "rank": array.rank}
+    if launched is not None:
+        given |= {"shape": list(launched.shape), "role": launched.role}
+        if launched.values != "normal":
+            given["values"] = launched.values
+    table = parameters.ArrayParameter.model_validate({**given, "name": array.name})
     usual = expand.parameters([table], array.dtype, {})[0].to_json()
-    for key in ("shape_constant", "shape_divisible_by", "stride_constant", "stride_divisible_by"):
+    for key in _ASSUMPTIONS:
         told = list(getattr(array, key))
-        if told != usual[key]:
+        if told != list(usual[key]):
             given[key] = ["dynamic" if item is None else item for item in told]
     for key in ("base_divisible_by", "may_alias_internally", "index_dtype"):
         if getattr(array, key) != usual[key]:

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from harness.repro.readme import bisect_words, bisected, install_lines, where
 from harness.repro.scrub import Scrubber
-from harness.repro.spec import BYTECODE_FILE, PTX_FILE, Place, Repro
+from harness.repro.spec import PTX_FILE, Place, Repro
 
 NEW_ISSUE = "https://github.com/NVIDIA/cutile-python/issues/new"
 TEMPLATE = "01-bug-report.yml"
@@ -76,7 +76,7 @@ class Issue:
 
 def issue(repro: Repro, facts: Facts, scrubber: Scrubber) -> Issue:
     """Everything scrubbed."""
-    place = repro.bad[-1]
+    place = repro.bad[0]
     fields = {name: scrubber.scrub(text) for name, text in _fields(repro, place, facts).items()}
     title = scrubber.scrub(f"[BUG]: {repro.title}")
     link, left_out = _link(title, fields)
@@ -118,6 +118,7 @@ def _description(repro: Repro) -> str:
 
 
 def _misc(repro: Repro, place: Place, facts: Facts) -> str:
+    files = (*repro.bytecode, repro.folder / PTX_FILE)
     told = {
         "Components": ", ".join(f"{name} {version}" for name, version in facts.components.items()),
         "Architectures": ", ".join(place.targets),
@@ -127,7 +128,7 @@ def _misc(repro: Repro, place: Place, facts: Facts) -> str:
         "Bisection": bisect_words(bisected(repro.folder)),
         "Guilty component": repro.component,
         "Reduced from": repro.origin,
-        "Files": ", ".join(name for name in (BYTECODE_FILE, PTX_FILE) if (repro.folder / name).is_file()),
+        "Files": ", ".join(path.name for path in files if path.is_file()),
     }
     return "\n".join(f"- {name}: {text}" for name, text in told.items() if text)
 
@@ -135,7 +136,7 @@ def _misc(repro: Repro, place: Place, facts: Facts) -> str:
 def _flags(repro: Repro, place: Place) -> str:
     if repro.case is None or not place.targets:
         return ""
-    return f"--gpu-name {place.targets[0]} -O{repro.case.hints.opt_level} --lineinfo"
+    return f"--gpu-name {place.targets[0]} -O{repro.opt_level} --lineinfo"
 
 
 # --- rendering ---------------------------------------------------------------------------------
@@ -176,5 +177,5 @@ def _url(query: Mapping[str, str]) -> str:
 
 def reproduction(repro: Repro, script: str) -> str:
     """The minimal example: how to install, then the script."""
-    lines = [f"# {line}" for line in install_lines(repro.bad[-1])]
+    lines = [f"# {line}" for line in install_lines(repro.bad[0])]
     return "\n".join([*lines, script.strip()])

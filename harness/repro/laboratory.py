@@ -6,7 +6,7 @@ from harness.kernels import get
 from harness.lab import Examination, Lab, Question
 from harness.model import Cell, CellResult, TraceOutcome
 from harness.pipeline import judged
-from harness.repro.spec import BYTECODE_FILE, Repro
+from harness.repro.spec import Repro, bytecode_file
 
 
 def question(repro: Repro, cell: Cell) -> Question:
@@ -24,7 +24,7 @@ def retraced(lab: Lab, repro: Repro, cell: Cell) -> CellResult:
 def from_bytecode(lab: Lab, repro: Repro, cell: Cell) -> CellResult | None:
     """Compile and judge the bytecode that was kept; None where there is none this backend can read."""
     backend = lab.provisioner.backend(cell.toolchain)
-    path = repro.folder / BYTECODE_FILE
+    path = repro.folder / bytecode_file(cell.arch)
     if repro.bytecode_version not in backend.bytecode_versions or not path.is_file():
         return None
     sha256 = lab.cache.put(path.read_bytes())

@@ -7,8 +7,18 @@ from math import prod
 
 from harness.kernels.arrays import Placement, contiguous
 from harness.kernels.description import ArrayArgument, Kernel
-from harness.model import Array, Case, Constant, Parameter, Record, ScalarParameter
-from harness.reduce.reduced import Reduced
+from harness.model import (
+    Array,
+    Case,
+    Constant,
+    Parameter,
+    Record,
+    RunArgument,
+    RunSettings,
+    Scalar,
+    ScalarParameter,
+)
+from harness.reduce.reduced import LaunchArray, Reduced
 
 SM_COUNT = 132
 """Multiprocessors of an H200; the grids of persistent kernels depend on it."""
@@ -19,37 +29,68 @@ _DEFAULT_EXTENT = 128
 
 @dataclass(frozen=True)
 class Launch(Record):
-    """`arrays` are the array arguments; `scalars` the values of scalar ones. Both by parameter name."""
+    """`arrays` are the array arguments with their roles (in | out | inout), `scalars` the values of
+    scalar ones by parameter name. `guessed`: nobody said how large the arrays are."""
 
     arrays: tuple[Placement, ...]
-    scalars: tuple[tuple[str, int], ...]
+    roles: tuple[str, ...]
+    scalars: tuple[tuple[str, Scalar], ...]
     grid: tuple[int, int, int]
     guessed: bool = False
 
+    def settings(self, parameters: tuple[Parameter, ...]) -> RunSettings | None:
+        """As a matrix tells it, or None for arrays that lie as no matrix can tell."""
+        if any(p.strides != contiguous(p.shape) or p.offset for p in self.arrays):
+            return None
+        told = {
+            p.name: RunArgument(p.name, p.shape, role)
+            for p, role in zip(self.arrays, self.roles, strict=True)
+        }
+        told |= {name: RunArgument(name, value=value) for name, value in self.scalars}
+        arguments = tuple(told[p.name] for p in parameters if p.name in told)
+        return RunSettings(self.grid, arguments)
+
 
 def of_case(kernel: Kernel, case: Case) -> Launch:
-    """As the kernel's own launch code does it, or a guess for one that says nothing of shapes."""
-    if not any(isinstance(a, ArrayArgument) for a in kernel.arguments) or kernel.grid is None:
+    """As the kernel's own launch code does it, or the case says, or a guess."""
+    if case.run is not None:
+        guessed = guess(case.parameters)
+        said = {argument.name: argument for argument in case.run.arguments}
+        arrays = tuple(
+            Placement(p.name, p.dtype, said[p.name].shape, contiguous(said[p.name].shape))
+            for p in guessed.arrays
+        )
+        scalars = tuple((name, said[name].value) for name, _ in guessed.scalars)
+        return Launch(arrays, tuple(said[p.name].role for p in arrays), scalars, case.run.grid)
+    if kernel.grid is None:
         return guess(case.parameters)
-    return Launch(kernel.placements(case), (), kernel.grid(kernel.values(case), SM_COUNT))
+    roles = tuple(a.role for a in kernel.arguments if isinstance(a, ArrayArgument))
+    return Launch(kernel.placements(case), roles, (), kernel.grid(kernel.values(case), SM_COUNT))
 
 
 def of_reduced(reduced: Reduced, kernel: Kernel) -> Launch:
     """As the reduction found it, with guesses for arrays that it knows nothing of."""
-    known = {a.name: Placement(a.name, a.dtype, a.shape, a.strides, a.offset) for a in reduced.arrays}
+    known = {a.name: a for a in reduced.arrays}
     guessed = guess(reduced.parameters)
-    arrays = tuple(known.get(placement.name, placement) for placement in guessed.arrays)
+    arrays = [_place(known[p.name]) if p.name in known else p for p in guessed.arrays]
+    roles = tuple(known[p.name].role if p.name in known else "inout" for p in arrays)
     grid = (1, 1, 1)
     if kernel.grid is not None:
         grid = kernel.grid(kernel.values(reduced.case), SM_COUNT)
-    return Launch(arrays, guessed.scalars, grid, guessed=len(known) < len(arrays))
+    return Launch(tuple(arrays), roles, guessed.scalars, grid, guessed=len(known) < len(arrays))
+
+
+def _place(found: LaunchArray) -> Placement:
+    return Placement(found.name, found.dtype, found.shape, found.strides, found.offset)
 
 
 def guess(parameters: tuple[Parameter, ...]) -> Launch:
     """Arrays that keep every promise of their descriptions, of a small size."""
     arrays = tuple(_lay(p) for p in parameters if isinstance(p, Array))
-    scalars = tuple((p.name, 1) for p in parameters if isinstance(p, ScalarParameter))
-    return Launch(arrays, scalars, (1, 1, 1), guessed=True)
+    scalars: tuple[tuple[str, Scalar], ...] = tuple(
+        (p.name, 1) for p in parameters if isinstance(p, ScalarParameter)
+    )
+    return Launch(arrays, ("inout",) * len(arrays), scalars, (1, 1, 1), guessed=True)
 
 
 def _lay(array: Array) -> Placement:

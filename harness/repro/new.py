@@ -26,7 +26,6 @@ from harness.repro.script import EXPECTED, Content, Symptom, script_text, sympto
 from harness.repro.scrub import Scrubber
 from harness.repro.spec import (
     BISECT_FILE,
-    BYTECODE_FILE,
     NAME,
     PTX_FILE,
     README_FILE,
@@ -37,6 +36,7 @@ from harness.repro.spec import (
     Repro,
     ReproError,
     Status,
+    bytecode_file,
     duplicate,
     identity,
     remark_of,
@@ -153,7 +153,8 @@ def _case(original: Case, kernel: _Kernel) -> Case:
     arrays = [p.dtype for p in kernel.parameters if isinstance(p, Array)]
     dtype = arrays[0] if arrays else ""
     name = f"{SCRIPT_FILE}:{kernel.function}"
-    return Case(name, (), dtype, kernel.hints, knobs, parameters=kernel.parameters)
+    run = kernel.launch.settings(kernel.parameters)
+    return Case(name, (), dtype, kernel.hints, knobs, parameters=kernel.parameters, run=run)
 
 
 def _draft(folder: Path, request: Request, known: str, symptom: Symptom) -> Repro:
@@ -231,15 +232,15 @@ def _try(lab: Lab, request: Request, repro: Repro, note: Callable[[str], None]) 
             there = tuple(arch for arch, found in answers.items() if found is answer)
             if there:
                 places.append(Place(answer is Answer.BAD, chain, (), there))
-    return replace(repro, places=_of_interest(places, own.arch), status=_status(places))
+    return replace(repro, places=_of_interest(places, own.toolchain), status=_status(places))
 
 
 def _order(chain: Toolchain) -> tuple[Version, Version, str]:
     return Version(chain.cuda_tile), Version(chain.cuda_toolkit), chain.name
 
 
-def _of_interest(places: Iterable[Place], arch: str) -> tuple[Place, ...]:
-    """Bad places first; a good one only for targets where some toolchain is bad."""
+def _of_interest(places: Iterable[Place], own: Toolchain) -> tuple[Place, ...]:
+    """The cell's own place first, then the bad ones; good ones only for targets where some are bad."""
     every = list(places)
     affected = {target for place in every if place.bad for target in place.targets}
     kept = []
@@ -247,7 +248,7 @@ def _of_interest(places: Iterable[Place], arch: str) -> tuple[Place, ...]:
         targets = tuple(t for t in place.targets if t in affected)
         if targets:
             kept.append(replace(place, targets=targets))
-    return tuple(sorted(kept, key=lambda place: not place.bad))
+    return tuple(sorted(kept, key=lambda place: (not place.bad, place.toolchain != own)))
 
 
 def _status(places: Iterable[Place]) -> Status:
@@ -271,25 +272,34 @@ def _keep_bytecode(
     """Keep the bytecode in a version that all places can read, or else in the bad one's own."""
     if symptom is Symptom.FRONTEND:
         return repro
-    cell = next(cell for place, cell in repro.cells() if place.bad)
-    common = _common_version(lab, repro)
-    for version in dict.fromkeys((common, None)):
-        asked = question(repro, cell)
-        asked = replace(asked, specialization=replace(asked.specialization, bytecode_version=version))
-        trace = lab.trace(asked)
-        if trace.bytecode_sha256 is None:
+    by_arch: dict[str, Cell] = {}
+    for place, cell in repro.cells():
+        if place.bad:
+            by_arch.setdefault(cell.arch, cell)
+    own = next(iter(by_arch.values()))
+    for version in dict.fromkeys((_common_version(lab, repro), None)):
+        traces = {arch: _trace(lab, repro, cell, version) for arch, cell in by_arch.items()}
+        if any(trace.bytecode_sha256 is None for trace in traces.values()):
             continue
-        data = lab.cache.get(trace.bytecode_sha256)
-        assert data is not None
-        (repro.folder / BYTECODE_FILE).write_bytes(data)
-        kept = replace(repro, bytecode_version=trace.bytecode_version)
+        kept = replace(repro, bytecode_version=traces[own.arch].bytecode_version)
+        for arch, trace in traces.items():
+            data = lab.cache.get(trace.bytecode_sha256 or "")
+            assert data is not None
+            (repro.folder / bytecode_file(arch)).write_bytes(data)
         wrong = _disagreement(lab, oracle, kept)
         if wrong is None:
-            _keep_ptx(lab, kept, cell, trace, symptom)
+            _keep_ptx(lab, kept, own, traces[own.arch], symptom)
             return kept
-        note(f"bytecode {trace.bytecode_version} does not tell the same: {wrong}")
-    (repro.folder / BYTECODE_FILE).unlink(missing_ok=True)
+        note(f"bytecode {kept.bytecode_version} does not tell the same: {wrong}")
+    for path in repro.bytecode:
+        path.unlink()
     return repro
+
+
+def _trace(lab: Lab, repro: Repro, cell: Cell, version: str | None) -> TraceOutcome:
+    asked = question(repro, cell)
+    spec = replace(asked.specialization, bytecode_version=version)
+    return lab.trace(replace(asked, specialization=spec))
 
 
 def _common_version(lab: Lab, repro: Repro) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.repro.spec import BISECT_FILE, BYTECODE_FILE, PTX_FILE, SCRIPT_FILE, Place, Repro
+from harness.repro.spec import BISECT_FILE, PTX_FILE, SCRIPT_FILE, Place, Repro, bytecode_file
 
 
 def readme_text(repro: Repro) -> str:
@@ -45,14 +45,14 @@ def _lines(repro: Repro) -> Iterator[str]:
     yield from install_lines(repro.bad[0])
     yield f"python {SCRIPT_FILE}"
     yield "```"
-    if (repro.folder / BYTECODE_FILE).is_file() and repro.case is not None:
-        level = repro.case.hints.opt_level
+    if repro.bytecode and repro.case is not None:
+        target = repro.bad[0].targets[0]
+        options = f"--gpu-name {target} -O{repro.opt_level} --lineinfo"
         yield ""
         yield f"Without Python, on the bytecode (version {repro.bytecode_version}):"
         yield ""
         yield "```"
-        for target in repro.bad[0].targets[:1]:
-            yield f"tileiras {BYTECODE_FILE} -o kernel.cubin --gpu-name {target} -O{level} --lineinfo"
+        yield f"tileiras {bytecode_file(target)} -o kernel.cubin {options}"
         yield "```"
     if (repro.folder / PTX_FILE).is_file():
         yield ""

@@ -449,7 +449,8 @@ _ROLES = """
 if __name__ == "__main__":
     try:
         if sys.argv[1:2] == ["compile"]:
-            export_kernel({function}, [signature()], sys.argv[3], gpu_code=sys.argv[2], {format})
+            _, _, arch, path = sys.argv
+            export_kernel({function}, [signature()], path, gpu_code=arch, {format})
         elif sys.argv[1:2] == ["launch"]:
             launch()
         else:

@@ -27,9 +27,14 @@ from harness.signature import normalise
 SPEC_FILE = "repro.toml"
 SCRIPT_FILE = "repro.py"
 README_FILE = "README.md"
-BYTECODE_FILE = "kernel.tileirbc"
 PTX_FILE = "kernel.ptx"
 BISECT_FILE = "bisect.json"
+
+
+def bytecode_file(arch: str) -> str:
+    """Bytecode names its architecture in hints, so there is a file for each."""
+    return f"kernel.{arch}.tileirbc"
+
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{1,59}")
 
@@ -109,6 +114,17 @@ class Repro:
     def script(self) -> Path:
         return self.folder / SCRIPT_FILE
 
+    @property
+    def bytecode(self) -> tuple[Path, ...]:
+        """The bytecode files there are."""
+        return tuple(sorted(self.folder.glob(bytecode_file("sm_*"))))
+
+    @property
+    def opt_level(self) -> int:
+        """The -O level that the kernel is compiled with."""
+        level = self.case.hints.opt_level if self.case is not None else None
+        return 3 if level is None else level
+
     def cells(self) -> Iterator[tuple[Place, Cell]]:
         """Every cell that something is claimed of."""
         for place in self.places:
@@ -163,7 +179,7 @@ class ReproTable(Table):
     component: Sentence = Field("", description="Guilty component.", examples=["tileiras"])
     origin: Sentence = Field("", description="What it was made from.", examples=[""])
     deadline: Seconds = Field(60.0, description="Seconds a compile may take.", examples=[60])
-    bytecode_version: Version | None = Field(None, description="Of kernel.tileirbc.", examples=["13.2"])
+    bytecode_version: Version | None = Field(None, description="Of the bytecode files.", examples=["13.2"])
     targets: tuple[Arch, ...] = Field((), description="Architectures.", examples=[["sm_90"]])
     case: CaseTable | None = Field(None, description="The kernel.")
     bad: tuple[PlaceTable, ...] = Field(description="Where the fault shows.", min_length=1)
