@@ -16,7 +16,7 @@ _PATTERN_LENGTH = 160
 # Order matters: a path holds numbers, a hash may look like one.
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]"), ""),
-    (re.compile(r"(?<![\w.])(?:[A-Za-z]:\\|\.{0,2}/)[^\s:;,'\"()<>]*"), "<path>"),
+    (re.compile(r"(?<![\w.>])(?:[A-Za-z]:\\|\.{0,2}/)[^\s:;,'\"()<>]*"), "<path>"),
     (re.compile(r"(?<!\w)[\w.-]+\.(?:py|bc|cubin|ptx|ll|mlir|cpp|cc|c|h|hpp|so(?:\.\d+)*)\b"), "<path>"),
     (re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*[`']"), "<name>"),
     (re.compile(r"(?<![\w.])[A-Za-z_]\w*_Kt\d\w*"), "<name>"),
