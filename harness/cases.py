@@ -31,7 +31,7 @@ VALUE_KINDS = ("normal", "ones", "tiny", "huge", "wide", "zero_rows", "nan", "in
 
 _LARGEST_SIDE = 40_000
 _PRIMES = (3, 7, 13, 61, 127, 257, 509, 1021, 2053, 4093, 8191, 16381)
-_EDGES = sorted(
+EDGES = sorted(
     {1, 2, 5, 15, 17, 20_000, 32_768}
     | {p + d for p in (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384) for d in (-1, 0, 1)}
     | {48, 80, 768, 1536, 3072, 5120, 12_288}
@@ -126,7 +126,7 @@ def vary(base: Case, max_elements: int, chance: random.Random) -> Case:
 
 def sizes(low: int, high: int) -> st.SearchStrategy[int]:
     """Sizes of a side: mostly edges (powers of two, multiples of 16, their neighbours)."""
-    edges = [edge for edge in _EDGES if low <= edge <= high] or [low]
+    edges = [edge for edge in EDGES if low <= edge <= high] or [low]
     small = st.integers(low, max(low, min(high, 4096)))
     return st.one_of(st.sampled_from(edges), st.sampled_from(edges), small, st.integers(low, max(low, high)))
 

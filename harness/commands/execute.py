@@ -7,30 +7,34 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
 from harness import __version__
 from harness.bundle import Bundle, read_bundle, unpack_cubins
+from harness.bundle_cases import BundleCases
 from harness.commands.explain import NothingToExplain
 from harness.commands.run import Options, exit_code, write_reports
+from harness.commands.shrink import Laboratory, shrink_findings
 from harness.compile.cache import Cache
 from harness.device_stage import run_on_devices
 from harness.inspect import Disassembler
 from harness.judge import judge_not_run
 from harness.model import CellResult, digest_of
-from harness.plan import NoSuchCell, match
+from harness.plan import NoSuchCell
 from harness.process import Supervisor
 from harness.report.console import Progress, render_summary
 from harness.store import Store
 
 
-def execute_bundle(path: Path, options: Options, case: str | None = None) -> int:
-    """Run all device cells of the bundle, or the one that `case` means; write every report."""
+def execute_bundle(path: Path, options: Options, case: str | None = None, *, shrink: bool = False) -> int:
+    """Run all device cells of the bundle, or those that `case` means; write every report.
+
+    With `shrink`, what failed is then made small, and a command printed for each minimal case.
+    """
     started = time.monotonic()
-    bundle = read_bundle(path)
+    whole = bundle = read_bundle(path)
     if case is not None:
         bundle = _only(bundle, case)
     static = {r.cell.id: r for r in bundle.results if r.cell.device is None}
@@ -78,6 +82,9 @@ def execute_bundle(path: Path, options: Options, case: str | None = None) -> int
         judged = results.results(run_id)
         if not interrupted:
             results.finish_run(run_id)
+        if shrink and not interrupted:
+            laboratory = Laboratory(path, BundleCases(whole), cubins, supervisor, whole.timeouts)
+            shrink_findings(judged, laboratory, options.out, console)
     wall = time.monotonic() - started
     facts = {
         "harness": __version__,
@@ -95,12 +102,9 @@ def execute_bundle(path: Path, options: Options, case: str | None = None) -> int
 
 
 def _only(bundle: Bundle, pattern: str) -> Bundle:
-    """The bundle with one device cell left, and the compile it stands on."""
-    runs = [r for r in bundle.results if r.cell.device is not None]
+    """The bundle with the device cells left that the pattern means, and the compiles they stand on."""
+    cases = BundleCases(bundle)
     try:
-        cell = match([r.cell for r in runs], pattern)
+        return cases.only(cases.resolve(pattern))
     except NoSuchCell as error:
         raise NothingToExplain(str(error)) from None
-    twin = replace(cell, device=None).id
-    kept = tuple(r for r in bundle.results if r.cell.id in (cell.id, twin))
-    return replace(bundle, results=kept)
