@@ -103,7 +103,8 @@ def render(name: str = NAME, results: Path = RESULTS) -> str:
     for tma in (True, False):
         for occupancy in occupancies:
             texts = tuple(_look(cells.get((occupancy, tma, toolkit))) for toolkit in toolkits)
-            lines.setdefault((_yes(tma), *texts), []).append(occupancy)
+            if any(texts):
+                lines.setdefault((_yes(tma), *texts), []).append(occupancy)
     table = [
         f"| occupancy | TMA | {' | '.join(toolkits)} |",
         f"| --- | --- |{' --- |' * len(toolkits)}",
