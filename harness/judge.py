@@ -28,6 +28,7 @@ from harness.model import (
 from harness.outcome import (
     EXCERPT,
     blame,
+    cpu_course,
     death_signal,
     diagnosed,
     ending,
@@ -37,6 +38,7 @@ from harness.outcome import (
     run_facts,
     signal_name,
     telling_line,
+    what_is_wrong_with,
     what_ptxas_did,
 )
 from harness.signature import signature
@@ -51,6 +53,14 @@ _CRASH = re.compile(
     re.IGNORECASE,
 )
 _SETMAXNREG = re.compile(r"setmaxnreg\.(inc|dec)\S*\s+(\d+)")
+_LINE = re.compile(
+    r"""^[ ]*(?:File[ ])?"(?P<file>[^"\n]+\.py)",[ ]line[ ](?P<line>\d+)[^\n]*
+        (?:\n(?P<code>[ ]+\S[^\n]*))?""",
+    re.MULTILINE | re.VERBOSE,
+)
+"""A place as Python and cuda.tile write it, with the source line below it."""
+
+_FRONTEND_FILE = re.compile(r"(?:^|/)(?:cuda/tile/|harness/compile/)")
 _FROM_OUTSIDE = (signals.SIGTERM, signals.SIGINT, signals.SIGHUP)
 
 
@@ -63,11 +73,13 @@ def judge_compile(
     diagnosis: dict[str, Any] | None = None,
     infra: str | None = None,
     unsupported: str | None = None,
+    patient: CompileOutcome | None = None,
 ) -> Judgement:
     """Judge a cell as far as compiling goes.
 
     `control` is the outcome of a one-line kernel on the same toolchain and architecture, `infra` what
-    the harness or the machine failed at, if it did, `unsupported` why this toolchain was not even asked.
+    the harness or the machine failed at, if it did, `unsupported` why this toolchain was not even asked,
+    `patient` what another try came to that was given more time.
     """
     if infra is not None:
         return _infra(infra)
@@ -82,7 +94,7 @@ def judge_compile(
     if compile.unkillable:
         judged = _unkillable(compile)
     elif compile.status == "timeout":
-        judged = _broken(cell, control, diagnosis) or _judge_timeout(compile)
+        judged = _broken(cell, control, diagnosis) or _judge_timeout(compile, patient)
     elif compile.status != "ok":
         judged = _judge_failure(cell, trace, compile, control, diagnosis)
     elif inspection is None:
@@ -110,7 +122,9 @@ def judge_not_run(cell: Cell, why: str) -> Judgement:
 
 def _judge_trace(cell: Cell, trace: TraceOutcome) -> Judgement:
     who = f"cuda-tile {cell.toolchain.cuda_tile}"
-    words = telling_line(trace.message) or trace.error_type or "no message"
+    words = _first_line(trace.message) or trace.error_type or "no message"
+    place = user_line(trace)
+    at = f" ({place})" if place else ""
     named = f"{trace.error_type}: {words}" if trace.error_type and trace.error_type not in words else words
     evidence: dict[str, Any] = {
         "stage": "trace",
@@ -121,7 +135,7 @@ def _judge_trace(cell: Cell, trace: TraceOutcome) -> Judgement:
     match trace.status:
         case "unsupported":
             return Judgement(
-                Verdict.UNSUPPORTED, None, f"{who} does not support this: {words}", "cuda-tile", evidence
+                Verdict.UNSUPPORTED, None, f"{who} does not support this: {words}{at}", "cuda-tile", evidence
             )
         case "timeout":
             name = signature(Verdict.COMPILE_TIMEOUT, "cuda-tile", "tracing does not end")
@@ -134,9 +148,9 @@ def _judge_trace(cell: Cell, trace: TraceOutcome) -> Judgement:
     kind = "internal" if trace.status == "internal" else "user"
     name = signature(Verdict.FRONTEND_ERROR, "cuda-tile", f"{kind}: {named}")
     text = (
-        f"{who} failed inside with {named}"
+        f"{who} failed inside with {named}{at}"
         if kind == "internal"
-        else f"{who} rejects the kernel with {named}"
+        else f"{who} rejects the kernel with {named}{at}"
     )
     return Judgement(Verdict.FRONTEND_ERROR, name, text, "cuda-tile", {**evidence, "kind": kind})
 
@@ -219,8 +233,15 @@ def _broken(cell: Cell, control: CompileOutcome | None, diagnosis: dict[str, Any
     component, answer = blame(said, diagnosis)
     reason = telling_line("\n".join(part for part in (answer, diagnosed(said)) if part))
     if not reason:
-        reason = "it did not end" if control.status == "timeout" else f"exit code {control.exit_code}"
+        number = death_signal(control)
+        died = f"exit code {control.exit_code}" if number is None else signal_name(number)
+        reason = "it did not end" if control.status == "timeout" else died
         reason += what_ptxas_did(diagnosis)
+    tree = what_is_wrong_with(diagnosis)
+    if diagnosis and diagnosis.get("missing"):
+        reason = tree
+    elif tree:
+        reason += f"; {tree}"
     text = f"Even a one-line kernel does not compile for {cell.arch} with {cell.toolchain.name}: {reason}"
     name = signature(Verdict.TOOLCHAIN_BROKEN, component, reason)
     return Judgement(Verdict.TOOLCHAIN_BROKEN, name, text, component, evidence)
@@ -233,7 +254,11 @@ def _unkillable(compile: CompileOutcome) -> Judgement:
     return Judgement(Verdict.UNKILLABLE, name, text, who, run_facts(compile))
 
 
-def _judge_timeout(compile: CompileOutcome) -> Judgement:
+def _judge_timeout(compile: CompileOutcome, patient: CompileOutcome | None) -> Judgement:
+    """`patient` tells a compile that ends in its own time from one that does not."""
+    first = compile
+    if patient is not None and patient.status == "timeout":
+        compile = patient
     holder = compile.holder
     share = next((usage for usage in compile.usage if usage.name == holder), None)
     seconds = compile.wall_seconds or compile.deadline_seconds
@@ -241,15 +266,24 @@ def _judge_timeout(compile: CompileOutcome) -> Judgement:
     if holder is None or compile.cpu_seconds < 0.1 * seconds:
         facts.append(f"it hardly used the CPU ({compile.cpu_seconds:.1f} s)")
     elif share is not None:
-        facts.append(f"{holder} held the CPU for {share.cpu_seconds:.1f} s")
+        facts.append(f"{holder} held the CPU for {share.cpu_seconds:.1f} s {cpu_course(compile)}".rstrip())
     else:
-        facts.append(f"{holder} held the CPU")
+        facts.append(f"{holder} held the CPU {cpu_course(compile)}".rstrip())
     memory = memory_course(compile)
     if memory:
         facts.append(memory)
-    name = signature(Verdict.COMPILE_TIMEOUT, holder, "does not end")
-    text = f"Compiling was stopped after {seconds:.0f} s: {' and '.join(facts)}."
+    pattern = "does not end"
+    text = f"Compiling was stopped after {seconds:.0f} s: {' and '.join(facts)}"
     evidence = {**run_facts(compile), "holder": holder, "memory": memory}
+    if patient is not None and patient.status != "timeout":
+        ended = "it compiles" if patient.status == "ok" else "it fails"
+        pattern = f"{ended} only after its deadline"
+        text += f"; given more time, {ended} after {patient.wall_seconds:.0f} s"
+        evidence["patient"] = run_facts(patient)
+    elif patient is not None:
+        text += f" (and after {first.wall_seconds:.0f} s before)"
+    text += "."
+    name = signature(Verdict.COMPILE_TIMEOUT, holder, pattern)
     return Judgement(Verdict.COMPILE_TIMEOUT, name, text, holder, evidence)
 
 
@@ -325,6 +359,17 @@ def _who_asked(inspection: Inspection, books: PoolBooks) -> tuple[str | None, st
     return "tileiras", f"the PTX handed to ptxas already asks to grow to {listed} {paid}"
 
 
+def user_line(trace: TraceOutcome) -> str:
+    """The innermost line of the kernel's file that a message or traceback names: `k.py, line 3: text`."""
+    for text in (trace.message, trace.traceback):
+        found = [m for m in _LINE.finditer(text) if not _FRONTEND_FILE.search(m["file"])]
+        if found:
+            file = found[-1]["file"].rpartition("/")[2]
+            code = (found[-1]["code"] or "").strip()
+            return f"{file}, line {found[-1]['line']}" + (f": {code}" if code else "")
+    return ""
+
+
 # --- sentences ---------------------------------------------------------------------------------
 
 
@@ -332,6 +377,12 @@ def _infra(what: str) -> Judgement:
     first = what.strip().splitlines()[0] if what.strip() else "no reason was given"
     name = signature(Verdict.INFRA_ERROR, "harness", first)
     return Judgement(Verdict.INFRA_ERROR, name, _sentence(first), "harness", {"message": what[-EXCERPT:]})
+
+
+def _first_line(text: str) -> str:
+    """What a message begins with; cuda.tile's go on with the place and its source line."""
+    line = text.strip().partition("\n")[0].strip()
+    return line if len(line) <= 300 else line[:299] + "…"
 
 
 def _sentence(text: str) -> str:

@@ -38,6 +38,11 @@ from harness.toolchain import Provisioner, UnsupportedFrontend, open_store
 OPAQUE_EXIT_CODE = 5
 """tileiras's catch-all: anything that failed inside, ptxas included."""
 
+REFUSALS = (1, 2)
+"""Exit codes of a tileiras that will not even begin: an option, architecture or version it does not know."""
+
+CONTROL_LEVEL = 3
+
 
 @dataclass(frozen=True)
 class Question(Record):
@@ -57,10 +62,14 @@ def opt_level(question: Question, trace: TraceOutcome | None) -> int:
 
 @dataclass(frozen=True)
 class Deadlines:
-    """Seconds a stage may take; trace includes nothing of the tracer's start-up."""
+    """Seconds a stage may take; trace includes nothing of the tracer's start-up.
+
+    A compile that misses its deadline gets a second try of `patience` seconds, if that is more.
+    """
 
     trace: float = 30.0
     compile: float = 60.0
+    patience: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,7 @@ class Examination:
     trace: TraceOutcome | None = None
     compile: CompileOutcome | None = None
     inspection: Inspection | None = None
+    patient: CompileOutcome | None = None
     control: CompileOutcome | None = None
     diagnosis: dict[str, Any] | None = None
     unsupported: str | None = None
@@ -142,12 +152,13 @@ class Lab:
             )
         return tracer.trace(question.specialization, question.arch, version, self.deadlines.trace)
 
-    def compile(self, question: Question, bytecode_sha256: str, level: int) -> CompileOutcome:
+    def compile(
+        self, question: Question, bytecode_sha256: str, level: int, deadline: float | None = None
+    ) -> CompileOutcome:
         """One run of tileiras, or what an equal run came to before."""
         backend = self.provisioner.backend(question.toolchain)
-        outcome = self.compiler.compile(
-            backend, bytecode_sha256, question.arch, level, self.deadlines.compile
-        )
+        seconds = self.deadlines.compile if deadline is None else deadline
+        outcome = self.compiler.compile(backend, bytecode_sha256, question.arch, level, seconds)
         if not outcome.cached:
             with self._lock:
                 self.compiler_cpu_seconds += outcome.cpu_seconds
@@ -165,17 +176,22 @@ class Lab:
             cubin, question.arch, self.disassembler, source_names={source.canonical: source.path}
         )
 
-    def control(self, question: Question) -> CompileOutcome | None:
-        """The control kernel on the same toolchain and target; None where it cannot be traced."""
+    def control(self, question: Question) -> tuple[CompileOutcome, str] | None:
+        """The control kernel on the same toolchain and target, and its bytecode; None where it
+        cannot be traced."""
         spec = CONTROL.specialise(Case("control", (16,), "float32"))
         plain = Question(question.toolchain, question.arch, spec)
         traced = self.trace(plain)
         if traced.bytecode_sha256 is None:
             return None
-        return self.compile(plain, traced.bytecode_sha256, opt_level(plain, traced))
+        level = opt_level(plain, traced)
+        return self.compile(plain, traced.bytecode_sha256, level), traced.bytecode_sha256
 
     def finish(self, question: Question, trace: TraceOutcome) -> Examination:
-        """Compile and inspect what was traced; where that fails, ask the control and the shim."""
+        """Compile and inspect what was traced; where that fails, ask the control and the shim.
+
+        A control that fails too is what the shim looks into: its failure is the toolchain's own.
+        """
         seen = Examination(trace=trace)
         if trace.bytecode_sha256 is None:
             return seen
@@ -184,15 +200,27 @@ class Lab:
         seen = replace(seen, compile=outcome)
         if outcome.status == "ok":
             return replace(seen, inspection=self.inspect(question, outcome))
-        if outcome.exit_code not in (None, 1, 2):
-            seen = replace(seen, control=self.control(question))
+        if outcome.exit_code in REFUSALS:
+            return seen
+        suspect = trace.bytecode_sha256
+        control = self.control(question)
+        if control is not None:
+            seen = replace(seen, control=control[0])
+            if control[0].status != "ok":
+                outcome, suspect, level = *control, CONTROL_LEVEL
+        if seen.compile is outcome and outcome.status == "timeout":
+            return replace(seen, patient=self._patiently(question, suspect, level))
         if outcome.exit_code == OPAQUE_EXIT_CODE:
             backend = self.provisioner.backend(question.toolchain)
-            diagnosis = self.compiler.diagnose(
-                backend, trace.bytecode_sha256, question.arch, level, self.deadlines.compile
-            )
+            diagnosis = self.compiler.diagnose(backend, suspect, question.arch, level, self.deadlines.compile)
             seen = replace(seen, diagnosis=diagnosis)
         return seen
+
+    def _patiently(self, question: Question, bytecode_sha256: str, level: int) -> CompileOutcome | None:
+        """Another try with more time, where that was asked for."""
+        if self.deadlines.patience <= self.deadlines.compile:
+            return None
+        return self.compile(question, bytecode_sha256, level, self.deadlines.patience)
 
     def examine(self, question: Question) -> Examination:
         """From question to inspected cubin, as far as it goes."""

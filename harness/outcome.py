@@ -12,6 +12,9 @@ EXCERPT = 4000
 """Characters of output and messages that evidence keeps; the end says most."""
 
 _CATCH_ALL = re.compile(r"^(?:error: )?failed to compile Tile IR program\.?$")
+_SCRATCH = re.compile(r"\S*/tile-harness-[\w-]+/(?:mlir-kernels-\S+?(\.\w+))?")
+"""A file in a directory of one run; its name says nothing, and is another every time."""
+
 _TELLING = re.compile(r"\b(?:error|fatal|assert|unsupported|invalid|cannot|failed)", re.IGNORECASE)
 
 
@@ -24,6 +27,19 @@ def blame(said: str, diagnosis: dict[str, Any] | None) -> tuple[str, str]:
     if re.search(r"\b(?:lib)?nvvm\b", said, re.IGNORECASE):
         return "nvvm", ""
     return "tileiras", ""
+
+
+def what_is_wrong_with(diagnosis: dict[str, Any] | None) -> str:
+    """A fault of the toolchain's own tree: a piece that is missing, or older than those that rely on it."""
+    if not diagnosis:
+        return ""
+    if missing := diagnosis.get("missing"):
+        return f"its {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+    versions: dict[str, str] = diagnosis.get("components", {})
+    minors = {name: tuple(version.split(".")[:2]) for name, version in versions.items()}
+    if len(set(minors.values())) > 1:
+        return "it mixes " + ", ".join(f"{name} {version}" for name, version in versions.items())
+    return ""
 
 
 def what_ptxas_did(diagnosis: dict[str, Any] | None) -> str:
@@ -51,9 +67,13 @@ def diagnosed(said: str) -> str:
 
 def telling_line(said: str, telling: re.Pattern[str] = _TELLING) -> str:
     """The line that says most: the first telling one, else the last."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [_SCRATCH.sub(_plain_name, line.strip()) for line in said.splitlines() if line.strip()]
     line = next((line for line in lines if telling.search(line)), lines[-1] if lines else "")
     return line if len(line) <= 300 else line[:299] + "…"
+
+
+def _plain_name(path: re.Match[str]) -> str:
+    return f"kernel{path.group(1)}" if path.group(1) else ""
 
 
 def run_facts(compile: CompileOutcome) -> dict[str, Any]:
@@ -95,6 +115,15 @@ def signal_name(number: int) -> str:
 def memory_text(count: int) -> str:
     """Bytes as people say them."""
     return f"{count / (1 << 30):.1f} GiB" if count >= 1 << 30 else f"{count / (1 << 20):.0f} MiB"
+
+
+def cpu_course(compile: CompileOutcome) -> str:
+    """Whether the CPU was still used in the second half of the run: a tenth of a core says so."""
+    late = compile.cpu_over_time[len(compile.cpu_over_time) // 2 :]
+    if len(late) < 2 or late[-1][0] <= late[0][0]:
+        return ""
+    busy = (late[-1][1] - late[0][1]) / (late[-1][0] - late[0][0])
+    return "to the end" if busy >= 0.1 else "but not any more at the end"
 
 
 def memory_course(compile: CompileOutcome) -> str:

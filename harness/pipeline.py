@@ -208,6 +208,7 @@ def judged(cell: Cell, seen: Examination, components: dict[str, str], infra: str
         diagnosis=seen.diagnosis,
         unsupported=seen.unsupported,
         infra=infra,
+        patient=seen.patient,
     )
     seconds: dict[str, float] = {}
     if seen.trace is not None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.compile.cache import Cache, CacheError
-from harness.compile.shim import compose_with_shim, read_shim
+from harness.compile.shim import compose_with_shim, missing_pieces, read_shim
 from harness.model import Backend, CompileOutcome, canonical_json
 from harness.process import Finished, Supervisor
 
@@ -67,12 +67,14 @@ class Compiler:
         """Compile once more with a shim in place of ptxas, to see past tileiras's catch-all.
 
         Answers `ptxas_called`, `ptxas_exit_code`, `ptxas_stderr`, `ptx_sha256` (the PTX is kept as a
-        blob) and `timed_out`. A signal that ended ptxas shows as 128 + its number.
+        blob), `timed_out`, and the `missing` pieces and `components` (versions) of the tree. A signal
+        that ended ptxas shows as 128 + its number.
         """
         key = _key(backend, bytecode_sha256, arch, opt_level, ())
+        tree = {"missing": missing_pieces(Path(backend.root)), "components": backend.components}
         known = self._cache.recall(_DIAGNOSIS, key)
         if known is not None:
-            return known
+            return {**known, **tree}
         with self._supervisor.scratch("diagnose-") as directory:
             try:
                 root = compose_with_shim(Path(backend.root).absolute(), directory / "backend")
@@ -84,7 +86,7 @@ class Compiler:
         answer["timed_out"] = finished.timed_out
         if not finished.timed_out and not _machine_failed(finished.signal, finished.stderr):
             self._cache.remember(_DIAGNOSIS, key, answer)
-        return answer
+        return {**answer, **tree}
 
     def _compile(
         self,

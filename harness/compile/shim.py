@@ -52,6 +52,16 @@ def compose_with_shim(backend: Path, root: Path) -> Path:
     return root
 
 
+def missing_pieces(backend: Path) -> list[str]:
+    """What tileiras needs beside itself and does not find there."""
+    libraries = ("lib/libnvvm.so.4", "nvvm/lib64/libnvvm.so")
+    found = {
+        "ptxas": (backend / "bin" / "ptxas").exists(),
+        "libnvvm": any((backend / library).exists() for library in libraries),
+    }
+    return [name for name, is_there in found.items() if not is_there]
+
+
 def read_shim(root: Path) -> tuple[dict[str, Any], bytes | None]:
     """What the shim recorded, and the PTX that ptxas was given."""
     record = root / _RECORD

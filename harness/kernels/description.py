@@ -130,5 +130,5 @@ def _sha256(path: Path) -> str:
 def user_kernel(spec: str, base: Path | None = None) -> Kernel:
     """A kernel named "path/to/file.py:function"; the case spells out its parameters."""
     file, _, function = spec.rpartition(":")
-    path = (base or Path.cwd()) / file
+    path = ((base or Path.cwd()) / file).absolute()
     return Kernel(spec, path, f"kernels/user/{path.name}", function, dims=(), arguments=())

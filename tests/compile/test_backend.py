@@ -201,6 +201,8 @@ def test_a_diagnosis_tells_that_ptxas_was_never_called(ask: Asking) -> None:
         "ptxas_stderr": "",
         "ptx_sha256": None,
         "timed_out": False,
+        "missing": ["libnvvm"],
+        "components": {"tileiras": "0.0.fake", "nvvm": "0.0.fake", "ptxas": "0.0.fake"},
     }
 
 
