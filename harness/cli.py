@@ -52,6 +52,12 @@ JobsOption = Annotated[
 ]
 OfflineOption = Annotated[bool, typer.Option("--offline", help="Never use the network.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Only the findings and the last line.")]
+PatienceOption = Annotated[
+    float,
+    typer.Option(
+        min=0, metavar="SECONDS", help="Compile again, for this long, what misses its deadline."
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
 
 ShardOption = Annotated[str | None, typer.Option(help="Only part i of n, as i/n (i from 1).")]
@@ -98,6 +104,7 @@ def run(
     isolation: IsolationOption = Isolation.WORKER,
     workers: WorkersOption = 6,
     timed: TimedOption = False,
+    patience: PatienceOption = 0.0,
     offline: OfflineOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -116,6 +123,7 @@ def run(
         as_json=as_json,
         pool=PoolOptions(workers=workers, isolation=isolation.value),
         timed=timed,
+        patience=patience,
     )
     _leave(lambda: run_matrix(matrix, options))
 

@@ -49,6 +49,7 @@ class Options:
     bundle: Path | None = None
     pool: PoolOptions = field(default_factory=PoolOptions)
     timed: bool = False
+    patience: float = 0.0
 
 
 def run_matrix(path: Path, options: Options) -> int:
@@ -57,7 +58,7 @@ def run_matrix(path: Path, options: Options) -> int:
     console = Console(stderr=options.as_json, highlight=False)
     with Lab(options.store, offline=options.offline, progress=None) as lab:
         matrix = load_matrix(path, known_versions=lab.provisioner.versions)
-        lab.deadlines = Deadlines(trace=matrix.timeouts.trace, compile=matrix.timeouts.compile)
+        lab.deadlines = Deadlines(matrix.timeouts.trace, matrix.timeouts.compile, options.patience)
         with Store.open(options.out) as results:
             cells = tuple(plan(with_drawn_cases(matrix, options.out), shard=options.shard))
             run_id = results.start_run(
