@@ -1,0 +1,1 @@
+"""Reduction: from a finding to the smallest kernel and configuration that still show it."""
