@@ -194,6 +194,7 @@ class Pool:
         self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._known: dict[tuple[str, Stage], Observation] = {}
+        self._turns: dict[tuple[str, Stage], threading.Lock] = {}
         self._retry: deque[Launch] = deque()
 
     def run(self, launches: Iterable[Launch], on_result: Callable[[Launch, Observation], None]) -> None:
@@ -271,10 +272,16 @@ class Pool:
             return first
         if self.supervisor.cancelled:
             return first
-        known = self._known_hang(launch, first)
-        if known is not None:
-            return known
-        if lane.quarantined is not None:
+        if first.outcome is not Outcome.HANG:
+            return self._confirmed(lane, place, launch, first)
+        with self._lock:
+            turn = self._turns.setdefault((launch.cubin_sha256, first.stage), threading.Lock())
+        with turn:  # of many that hang alike at once, one is confirmed and the others wait for it
+            return self._known_hang(launch, first) or self._confirmed(lane, place, launch, first)
+
+    def _confirmed(self, lane: _Lane, place: _Place, launch: Launch, first: Observation) -> Observation:
+        """The same case once more, in a fresh process; `first` becomes an earlier attempt of it."""
+        if lane.quarantined is not None or self.supervisor.cancelled:
             return first
         place.give_up()
         second_place = _Place(lane)
@@ -296,8 +303,6 @@ class Pool:
 
         The warps of the confirmed case are lent to it, with a note.
         """
-        if seen.outcome is not Outcome.HANG:
-            return None
         with self._lock:
             known = self._known.get((launch.cubin_sha256, seen.stage))
         if known is None:
