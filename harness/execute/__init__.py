@@ -10,13 +10,29 @@ protocol, verdict                     the values, and what they mean
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
-from harness.execute.pool import Pool, PoolOptions
-from harness.execute.protocol import Gpu, Launch, Observation
-from harness.execute.verdict import judge_run
-from harness.process import Supervisor
+if TYPE_CHECKING:
+    from harness.execute.pool import PoolOptions
+    from harness.execute.protocol import Gpu, Launch, Observation
+    from harness.execute.verdict import judge_run
+    from harness.process import Supervisor
 
 __all__ = ["Gpu", "Launch", "Observation", "PoolOptions", "execute", "judge_run"]
+
+_HOMES = {"Gpu": "protocol", "Launch": "protocol", "Observation": "protocol"} | {
+    "PoolOptions": "pool",
+    "judge_run": "verdict",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: a GPU process goes through this file too, and its start-up is paid per case."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 
 def execute(
@@ -31,5 +47,7 @@ def execute(
     `launches` is read lazily; `on_result` is called from one thread at a time. After Ctrl-C everything
     unfinished is reported `not_run` and KeyboardInterrupt goes on. No process outlives the call.
     """
+    from harness.execute.pool import Pool
+
     with supervisor.scratch("execute-") as scratch:
         Pool(supervisor, gpus, scratch, options).run(launches, on_result)
