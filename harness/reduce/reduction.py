@@ -11,7 +11,7 @@ from typing import TypeVar
 from packaging.version import InvalidVersion, Version
 
 from harness.kernels import get
-from harness.kernels.description import ArrayArgument, Kernel
+from harness.kernels.description import Kernel
 from harness.lab import Deadlines, Lab
 from harness.model import Array, Case, Cell, CellResult, Toolchain
 from harness.oracle import Answer, Oracle, parse_oracle
@@ -23,6 +23,7 @@ from harness.reduce.engine import End, Outcome, Problem, Step, minimise
 from harness.reduce.passes import FINAL_PASSES, SOURCE_PASSES
 from harness.reduce.predicate import Predicate
 from harness.reduce.reduced import LaunchArray, Reduced, given_hints
+from harness.reduce.syntax import role
 
 T = TypeVar("T")
 
@@ -345,7 +346,6 @@ def _launch_arrays(
     if case.parameters or not kernel.arguments:
         return ()
     placed = {p.name: p for p in kernel.placements(case)}
-    roles = {a.name: a.role for a in kernel.arguments if isinstance(a, ArrayArgument)}
     return tuple(
         LaunchArray(
             name=new.name,
@@ -354,7 +354,7 @@ def _launch_arrays(
             shape=placed[old.name].shape,
             strides=placed[old.name].strides,
             offset=placed[old.name].offset,
-            role=roles[old.name],
+            role=role(new.name, after.text),
         )
         for old, new in zip(before.parameters, after.parameters, strict=True)
         if isinstance(new, Array)

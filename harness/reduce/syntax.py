@@ -13,6 +13,8 @@ import libcst as cst
 
 Statement = cst.BaseStatement
 
+_WRITING = ("store", "scatter")
+
 Replacement = cst.CSTNode | Sequence[Statement]
 
 
@@ -99,6 +101,23 @@ def imported_names(module: cst.Module) -> set[str]:
         if isinstance(node, cst.ImportAlias):
             found.add(node.evaluated_alias or node.evaluated_name.partition(".")[0])
     return found
+
+
+def role(name: str, text: str) -> str:
+    """How an array is used: "out" if it is only written, "inout" if it is also read, else "in".
+
+    Merging arrays changes what the kernel's description says of them.
+    """
+    uses = [e for f in functions(parse(text)) for e in expressions(f.body) if isinstance(e, cst.Call)]
+    ways = set()
+    for call in uses:
+        target = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+        for position, argument in enumerate(call.args):
+            if isinstance(argument.value, cst.Name) and argument.value.value == name:
+                first = position == 0 or (argument.keyword is not None and argument.keyword.value == "array")
+                ways |= {"in", "out"} if target.startswith("atomic") else set()
+                ways.add("out" if first and target in _WRITING else "in")
+    return "inout" if len(ways) == 2 else next(iter(ways), "in")
 
 
 def edit(

@@ -76,10 +76,14 @@ def test_a_shipped_kernel_stands_alone_in_its_file(shipped_kernel: Candidate) ->
     assert [f.name for f in functions] == [shipped_kernel.function]
 
 
-def test_what_nothing_reads_goes_at_once() -> None:
+def test_what_nothing_reads_goes_at_once_or_leaves_its_value() -> None:
     body = "    a = 1\n    b = a\n    c = 3\n    d[0] = c\n    e = f(x)\n"
     found = bodies(statements.drop_unread(), kernel(HEAD + "def kernel(x):\n" + body, "x"))
-    assert found == ["a = 1; c = 3; d[0] = c"]
+    assert found == [
+        "a = 1; c = 3; d[0] = c",
+        "a = 1; a; c = 3; d[0] = c; e = f(x)",
+        "a = 1; b = a; c = 3; d[0] = c; f(x)",
+    ]
 
 
 def test_only_what_the_kernel_needs_stays_in_the_file() -> None:

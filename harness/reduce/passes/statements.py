@@ -82,15 +82,22 @@ def drop_runs(length: int) -> Pass[Candidate]:
 
 
 def drop_unread() -> Pass[Candidate]:
-    """Assignments to names that nothing reads, all at once: what other passes leave behind."""
+    """Assignments to names that nothing reads, all at once; then of each only the value is left.
+
+    Other passes leave them behind.
+    """
 
     def variants(candidate: Candidate) -> Iterator[Candidate]:
         module = parse(candidate.text)
         for function in functions(module):
             read = set(names_read(function.body))
-            plain = [(s, _plain_assignment(s)[0]) for s in statements(function)]
-            if unread := [s for s, name in plain if name is not None and name not in read]:
+            plain = [(s, *_plain_assignment(s)) for s in statements(function)]
+            unread = {s: value for s, name, value in plain if value is not None and name not in read}
+            if unread:
                 yield replace(candidate, text=edit(module, removed=unread))
+            for statement, value in unread.items():
+                alone = cst.SimpleStatementLine([cst.Expr(value)])
+                yield replace(candidate, text=edit(module, {statement: alone}))
 
     return Pass("drop what is not read", variants)
 
