@@ -5,9 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.kernels.description import Kernel, user_kernel
+from harness.kernels.layer_norm.spec import KERNELS as LAYER_NORM
+from harness.kernels.matmul.spec import KERNELS as MATMUL
 from harness.kernels.rmsnorm.spec import KERNELS as RMSNORM
+from harness.kernels.rmsnorm_backward.spec import KERNELS as RMSNORM_BACKWARD
+from harness.kernels.vector.spec import KERNELS as VECTOR
 
-_SHIPPED: dict[str, Kernel] = {kernel.name: kernel for kernel in RMSNORM}
+_SHIPPED: dict[str, Kernel] = {
+    kernel.name: kernel for kernel in (*RMSNORM, *RMSNORM_BACKWARD, *LAYER_NORM, *MATMUL, *VECTOR)
+}
 
 
 def names() -> tuple[str, ...]:

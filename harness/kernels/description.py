@@ -64,7 +64,8 @@ class Kernel:
     users' launch code does. `grid` maps values and the SM count to a launch grid; without it, or
     without `reference` (a name in the execution room's registry), the kernel is judged as far as possible.
     `rows` names the dimension whose entries are computed independently of each other, if there is one:
-    permuting or splitting arrays along it commutes with the kernel.
+    permuting or splitting arrays along it commutes with the kernel. `dtypes` lists the element types that
+    it is written for; none means any.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Kernel:
     grid: Callable[[Values, int], tuple[int, int, int]] | None = None
     reference: str | None = None
     rows: str | None = None
+    dtypes: tuple[str, ...] = ()
 
     def values(self, case: Case) -> dict[str, Any]:
         """Dimensions and settings of a case, heuristics applied."""

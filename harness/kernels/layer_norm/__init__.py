@@ -1,0 +1,1 @@
+"""Layer norm, y = (x - mean) * rsqrt(var + eps) * w + b over rows."""

@@ -1,0 +1,1 @@
+"""Gradients of RMSNorm: of its input, and partial sums of its weight's."""
