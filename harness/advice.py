@@ -9,6 +9,8 @@ import re
 
 from harness.model import Advice, Case, CompileOutcome, Inspection
 
+KINDS = ("occupancy_missed", "hint_ignored", "spills", "slow_compile")
+
 SLOW_COMPILE_SECONDS = 5.0
 
 _RANK = re.compile(r"^UTMALDG\b.*?\.([2-5])D\b")

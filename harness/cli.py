@@ -54,12 +54,19 @@ OfflineOption = Annotated[bool, typer.Option("--offline", help="Never use the ne
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Only the findings and the last line.")]
 PatienceOption = Annotated[
     float,
-    typer.Option(
-        min=0, metavar="SECONDS", help="Compile again, for this long, what misses its deadline."
-    ),
+    typer.Option(min=0, metavar="SECONDS", help="Compile again, for this long, what misses its deadline."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
 
+KnownIssuesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--known-issues", help="Faults that are expected (default: known_issues.toml by the matrix)."
+    ),
+]
+FileOfIssuesOption = Annotated[
+    Path | None, typer.Option("--known-issues", help="A file of faults that are expected.")
+]
 ShardOption = Annotated[str | None, typer.Option(help="Only part i of n, as i/n (i from 1).")]
 TimedOption = Annotated[bool, typer.Option("--timed", help="Also measure device time.")]
 WorkersOption = Annotated[int, typer.Option(min=1, max=64, help="Processes per GPU.")]
@@ -105,6 +112,7 @@ def run(
     workers: WorkersOption = 6,
     timed: TimedOption = False,
     patience: PatienceOption = 0.0,
+    known_issues: KnownIssuesOption = None,
     offline: OfflineOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -124,6 +132,7 @@ def run(
         pool=PoolOptions(workers=workers, isolation=isolation.value),
         timed=timed,
         patience=patience,
+        known_issues=known_issues,
     )
     _leave(lambda: run_matrix(matrix, options))
 
@@ -148,6 +157,7 @@ def compile_(
     store: StoreOption = None,
     jobs: JobsOption = None,
     shard: ShardOption = None,
+    known_issues: KnownIssuesOption = None,
     offline: OfflineOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -163,6 +173,7 @@ def compile_(
         quiet=quiet,
         execute=False,
         bundle=bundle,
+        known_issues=known_issues,
     )
     _leave(lambda: run_matrix(matrix, options))
 
@@ -183,6 +194,7 @@ def execute(
     isolation: IsolationOption = Isolation.WORKER,
     workers: WorkersOption = 6,
     timed: TimedOption = False,
+    known_issues: FileOfIssuesOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -192,7 +204,9 @@ def execute(
     from harness.execute import PoolOptions
 
     pool = PoolOptions(workers=workers, isolation=isolation.value)
-    options = Options(out=out, quiet=quiet, as_json=as_json, pool=pool, timed=timed)
+    options = Options(
+        out=out, quiet=quiet, as_json=as_json, pool=pool, timed=timed, known_issues=known_issues
+    )
     _leave(lambda: execute_bundle(bundle, options, case, shrink=shrink))
 
 
@@ -200,12 +214,13 @@ def execute(
 def merge(
     directories: Annotated[list[Path], typer.Argument(help="Directories that --out wrote.")],
     out: OutOption = DEFAULT_OUT,
+    known_issues: FileOfIssuesOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Join the results of several hosts into one report."""
     from harness.commands.merge import merge_results
 
-    _leave(lambda: merge_results(directories, out, quiet))
+    _leave(lambda: merge_results(directories, out, quiet, known_issues))
 
 
 @app.command(epilog="Example: python -m harness explain '1.5.0 13.3.1 sm_90 occupancy=16 allow_tma=false'")
@@ -279,6 +294,7 @@ def gate(
     jobs: JobsOption = None,
     workers: WorkersOption = 6,
     timed: TimedOption = False,
+    known_issues: KnownIssuesOption = None,
     offline: OfflineOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -301,6 +317,7 @@ def gate(
         as_json=as_json,
         pool=PoolOptions(workers=workers),
         timed=timed,
+        known_issues=known_issues,
     )
     options = Options(
         run=run_options,

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from datetime import date
 from pathlib import Path
 
 from rich.console import Console
@@ -21,6 +22,7 @@ from harness.compile.cache import Cache
 from harness.device_stage import run_on_devices
 from harness.inspect import Disassembler
 from harness.judge import judge_not_run
+from harness.known_issues import assess, load_known_issues
 from harness.model import CellResult, digest_of
 from harness.plan import NoSuchCell
 from harness.process import Supervisor
@@ -34,6 +36,7 @@ def execute_bundle(path: Path, options: Options, case: str | None = None, *, shr
     With `shrink`, what failed is then made small, and a command printed for each minimal case.
     """
     started = time.monotonic()
+    issues = load_known_issues(options.known_issues) if options.known_issues else ()
     whole = bundle = read_bundle(path)
     if case is not None:
         bundle = _only(bundle, case)
@@ -92,13 +95,14 @@ def execute_bundle(path: Path, options: Options, case: str | None = None, *, shr
         "verdicts": dict(Counter(str(r.verdict) for r in judged)),
         "wall_seconds": round(wall, 3),
     }
-    paths = write_reports(judged, facts, options.out)
+    known = assess(judged, issues, date.today())
+    paths = write_reports(judged, facts, options.out, known)
     if options.as_json:
         print(json.dumps(facts))
-    render_summary(judged, paths, console, seconds=wall, quiet=options.quiet)
+    render_summary(judged, paths, console, seconds=wall, quiet=options.quiet, known=known)
     if interrupted:
         raise KeyboardInterrupt
-    return exit_code(judged)
+    return exit_code(judged, known)
 
 
 def _only(bundle: Bundle, pattern: str) -> Bundle:

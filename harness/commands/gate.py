@@ -13,7 +13,7 @@ from rich.console import Console
 
 from harness import __version__
 from harness.commands.run import Options as RunOptions
-from harness.commands.run import judge_all, with_drawn_cases
+from harness.commands.run import judge_all, known_issues_beside, with_drawn_cases
 from harness.gate import Decision, compare, decide
 from harness.gate.compare import Side, question
 from harness.gate.evidence import Evidence, is_conclusive, read_evidence, side
@@ -68,11 +68,19 @@ def gate_command(path: Path, options: Options) -> int:
         out = shlex.quote(str(sides.explained_in(result)))
         return f"python -m harness explain {result.cell.id} --out {out}"
 
+    issues = known_issues_beside(path, options.run.known_issues)
+
+    def known_as(result: CellResult) -> str | None:
+        """Whatever the entry says of versions: a gate judges the candidate, not what is known."""
+        shown = (i.id for i in issues if i.shows_in(result) and i.would_speak_of(result, path.parent))
+        return next(shown, None)
+
     decision = decide(
         compare(sides.baseline, sides.candidate, matrix.gate),
         matrix.gate,
         *sides.names,
         explain=explain,
+        known_as=known_as,
     )
     paths = write_gate_reports(decision, options.run.out)
     if options.run.as_json:

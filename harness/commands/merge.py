@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from datetime import date
 from pathlib import Path
 
 from rich.console import Console
@@ -11,17 +12,17 @@ from rich.console import Console
 from harness import __version__
 from harness.commands.explain import NothingToExplain
 from harness.commands.run import exit_code, write_reports
-from harness.model import CellResult, Verdict, digest_of
+from harness.gate.evidence import telling
+from harness.known_issues import assess, load_known_issues
+from harness.model import CellResult, digest_of
 from harness.report.console import render_summary
 from harness.store import Store
 
-_SAYS_LEAST = (Verdict.NOT_RUN, Verdict.SKIPPED, Verdict.TAINTED, Verdict.INFRA_ERROR)
-"""Verdicts another host's answer to the same cell replaces, least telling first."""
 
-
-def merge_results(directories: list[Path], out: Path, quiet: bool) -> int:
+def merge_results(directories: list[Path], out: Path, quiet: bool, known_issues: Path | None = None) -> int:
     """Join the newest run of each directory into `out`. A cell that several hosts answered keeps the
     first telling answer; one that no host could run stays skipped, with the reason."""
+    issues = load_known_issues(known_issues) if known_issues is not None else ()
     merged: dict[str, CellResult] = {}
     for directory in directories:
         if not (directory / "harness.sqlite").is_file():
@@ -30,7 +31,7 @@ def merge_results(directories: list[Path], out: Path, quiet: bool) -> int:
             runs = store.runs()
             for result in store.results(runs[0].id) if runs else []:
                 kept = merged.get(result.cell.id)
-                if kept is None or _weight(result) > _weight(kept):
+                if kept is None or telling(result) > telling(kept):
                     merged[result.cell.id] = result
     judged = list(merged.values())
     with Store.open(out) as store:
@@ -47,10 +48,7 @@ def merge_results(directories: list[Path], out: Path, quiet: bool) -> int:
         "merged": [str(directory) for directory in directories],
         "verdicts": dict(Counter(str(r.verdict) for r in judged)),
     }
-    paths = write_reports(judged, facts, out)
-    render_summary(judged, paths, Console(highlight=False), quiet=quiet)
-    return exit_code(judged)
-
-
-def _weight(result: CellResult) -> int:
-    return _SAYS_LEAST.index(result.verdict) if result.verdict in _SAYS_LEAST else len(_SAYS_LEAST)
+    known = assess(judged, issues, date.today())
+    paths = write_reports(judged, facts, out, known)
+    render_summary(judged, paths, Console(highlight=False), quiet=quiet, known=known)
+    return exit_code(judged, known)

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from harness.bundle import Bundle, write_bundle
 from harness.device_stage import Report, run_on_devices
 from harness.execute import PoolOptions
 from harness.judge import judge_not_run, judge_skipped
+from harness.known_issues import FILE_NAME as KNOWN_ISSUES
+from harness.known_issues import NOTHING_KNOWN, Assessment, Issue, assess, load_known_issues
 from harness.lab import Deadlines, Lab
 from harness.matrix import Matrix, load_matrix
 from harness.model import Case, Cell, CellResult, Verdict
@@ -50,6 +53,7 @@ class Options:
     pool: PoolOptions = field(default_factory=PoolOptions)
     timed: bool = False
     patience: float = 0.0
+    known_issues: Path | None = None
 
 
 def run_matrix(path: Path, options: Options) -> int:
@@ -58,6 +62,7 @@ def run_matrix(path: Path, options: Options) -> int:
     console = Console(stderr=options.as_json, highlight=False)
     with Lab(options.store, offline=options.offline, progress=None) as lab:
         matrix = load_matrix(path, known_versions=lab.provisioner.versions)
+        issues = known_issues_beside(path, options.known_issues)
         lab.deadlines = Deadlines(matrix.timeouts.trace, matrix.timeouts.compile, options.patience)
         with Store.open(options.out) as results:
             cells = tuple(plan(with_drawn_cases(matrix, options.out), shard=options.shard))
@@ -74,31 +79,49 @@ def run_matrix(path: Path, options: Options) -> int:
         )
         if options.bundle is not None and not interrupted:
             _bundle(lab, matrix, judged, options.bundle, console)
-    paths = write_reports(judged, facts, options.out)
+    known = assess(judged, issues, date.today(), matrix.path.parent)
+    paths = write_reports(judged, facts, options.out, known)
     if options.as_json:
-        print(json.dumps({**facts, "cells": [row(result) for result in judged]}))
-    render_summary(judged, paths, console, seconds=facts["wall_seconds"], quiet=options.quiet)
+        print(
+            json.dumps(
+                {**facts, "known_issues": known.to_json(), "cells": [row(result) for result in judged]}
+            )
+        )
+    render_summary(judged, paths, console, seconds=facts["wall_seconds"], quiet=options.quiet, known=known)
     if interrupted:
         raise KeyboardInterrupt
-    return exit_code(judged)
+    return exit_code(judged, known)
 
 
-def exit_code(results: list[CellResult]) -> int:
-    """3 if the machine failed at a cell, else 1 if anything was found, else 0."""
+def exit_code(results: list[CellResult], known: Assessment = NOTHING_KNOWN) -> int:
+    """3 if the machine failed at a cell, else 1 if anything was found that is not expected, or is gone
+    although it was, else 0."""
     if any(r.verdict is Verdict.INFRA_ERROR for r in results):
         return 3
-    return 1 if any(r.verdict.is_finding or r.verdict is Verdict.TOOLCHAIN_BROKEN for r in results) else 0
+    faults = [r for r in results if r.verdict.is_finding or r.verdict is Verdict.TOOLCHAIN_BROKEN]
+    return 1 if known.fixed or any(r.cell.id not in known.expected for r in faults) else 0
 
 
-def write_reports(results: list[CellResult], facts: dict[str, Any], out: Path) -> list[Path]:
+def known_issues_beside(matrix: Path, given: Path | None) -> tuple[Issue, ...]:
+    """The issues of the file that was named, else of the one beside the matrix, if there is one.
+    Raises MatrixError."""
+    path = given or matrix.parent / KNOWN_ISSUES
+    return load_known_issues(path) if given is not None or path.is_file() else ()
+
+
+def write_reports(
+    results: list[CellResult], facts: dict[str, Any], out: Path, known: Assessment = NOTHING_KNOWN
+) -> list[Path]:
     """Write report.html, results.jsonl, junit.xml and run.json; returns their paths."""
     page, rows, suites, run = (
         out / name for name in ("report.html", "results.jsonl", "junit.xml", "run.json")
     )
     write_results(results, rows)
-    write_junit(results, suites)
+    write_junit(results, suites, known)
     bits = compare_bits(results)
-    write_atomically(run, json.dumps({**facts, "bits": bits.to_json()}, indent=2) + "\n")
+    write_atomically(
+        run, json.dumps({**facts, "bits": bits.to_json(), "known_issues": known.to_json()}, indent=2) + "\n"
+    )
     if bits.compared:
         agree = f"{bits.agreeing} of {bits.compared} outputs"
         facts = {**facts, "same_bits_in_every_cell": agree, "other_bits_within_the_bound": sentences(bits)}

@@ -46,6 +46,12 @@ def example(key: str) -> str:
     return _EXAMPLES.get(key, f'{key} = "array"' if key == "kind" else key)
 
 
+def _example(model: type[BaseModel], key: str) -> str:
+    """The same, from the table itself where it knows one."""
+    field = model.model_fields.get(key)
+    return f"{key} = {toml(field.examples[0])}" if field is not None and field.examples else example(key)
+
+
 def explain(
     document: Document, table: TomlPath, model: type[BaseModel], error: ValidationError
 ) -> Iterator[Problem]:
@@ -67,7 +73,7 @@ def _problem(
     match fault["type"]:
         case "missing":
             return document.problem(
-                path, f"is missing; add it, for example {example(key)}", f"key {quote(key)}"
+                path, f"is missing; add it, for example {_example(model, key)}", f"key {quote(key)}"
             )
         case "union_tag_not_found":
             choice = listing(map(quote, _KINDS if "items" not in steps else _ITEM_KINDS), "or")
@@ -77,7 +83,7 @@ def _problem(
             return document.problem(path, f"unknown key; {_suggest_key(key, keys)}")
         case "matrix_empty":
             return document.problem(
-                path, f"the list is empty, so nothing would run; write {example(key)}, say"
+                path, f"the list is empty, so nothing would run; write {_example(model, key)}, say"
             )
         case "matrix_value":
             return document.problem(path, context["sentence"]())
@@ -96,7 +102,9 @@ def _problem(
             expected = context["expected"].replace("'", '"')
         case _:
             expected = fault["msg"]
-    return document.problem(path, f"expected {expected}, found {show(value)}; write {example(key)}, say")
+    return document.problem(
+        path, f"expected {expected}, found {show(value)}; write {_example(model, key)}, say"
+    )
 
 
 def _suggest_key(key: str, keys: tuple[str, ...]) -> str:

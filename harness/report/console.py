@@ -14,6 +14,7 @@ from rich.text import Text
 
 from harness.bits import BitReport, compare_bits, sentences
 from harness.cluster import AdviceGroup, Finding, advice_groups, findings
+from harness.known_issues.assess import NOTHING_KNOWN, Assessment, Seen
 from harness.model import CellResult, Verdict
 from harness.report.progress import Progress
 from harness.report.table import Grid, grids
@@ -32,6 +33,7 @@ def render_summary(
     *,
     seconds: float | None = None,
     quiet: bool = False,
+    known: Assessment = NOTHING_KNOWN,
 ) -> None:
     """Print a run: `out_paths` are the files written, `seconds` its wall time.
 
@@ -42,12 +44,18 @@ def render_summary(
             _print_grid(grid, console)
     found = findings(results)
     for number, finding in enumerate(found, 1):
-        _print_finding(number, finding, console)
+        _print_finding(number, finding, console, known)
+    for seen in known.loud:
+        _print_news(seen, console)
     remarks = advice_groups(results)
     if remarks and not quiet:
         _print_advice(remarks, console)
     if not quiet:
         _print_bits(compare_bits(results), console)
+    if known.stale and not quiet:
+        text = f"known issues that no cell here asks about: {', '.join(known.stale)}"
+        console.print()
+        console.print(Text(plain(text, is_ascii(console)), style="dim"))
     _print_totals(results, list(out_paths), console, seconds)
 
 
@@ -121,7 +129,7 @@ def _legend(grid: Grid) -> str:
 # --- sentences --------------------------------------------------------------------------------
 
 
-def _print_finding(number: int, finding: Finding, console: Console) -> None:
+def _print_finding(number: int, finding: Finding, console: Console, known: Assessment) -> None:
     ascii_only = is_ascii(console)
     look = LOOKS[finding.verdict]
     symbol = look.ascii if ascii_only else look.symbol
@@ -129,6 +137,11 @@ def _print_finding(number: int, finding: Finding, console: Console) -> None:
     title = Text(f"{symbol} {number}. ", style=look.style)
     title.append(look.phrase, style=look.style)
     title.append(f"  {finding.verdict}, {count_text(len(finding.cells), 'cell')}", style="dim")
+    expected = sorted({known.expected[cell] for cell in finding.cells if cell in known.expected})
+    news = sum(cell not in known.expected for cell in finding.cells)
+    if expected:
+        title.append(f"  known issue {', '.join(expected)}", style="bold green" if not news else "yellow")
+        title.append(f", but not in {count_text(news, 'cell')}" if news else "", style="bold red")
     console.print(title)
     lines = {
         "what": finding.summary,
@@ -138,6 +151,17 @@ def _print_finding(number: int, finding: Finding, console: Console) -> None:
         "more": f"python -m harness explain {finding.example}",
     }
     _print_pairs(lines.items(), console, ascii_only)
+
+
+def _print_news(seen: Seen, console: Console) -> None:
+    """A known issue that is not as its entry says."""
+    ascii_only = is_ascii(console)
+    symbol = LOOKS[Verdict.HANG].ascii if ascii_only else LOOKS[Verdict.HANG].symbol
+    console.print()
+    title = Text(plain(f"{symbol} {seen.text}", ascii_only), style=LOOKS[Verdict.HANG].style)
+    title.append(f"  {count_text(len(seen.cells), 'cell')}", style="dim")
+    console.print(title)
+    _print_pairs([("more", f"python -m harness explain {seen.cells[0]}")], console, ascii_only)
 
 
 def _print_advice(groups: Iterable[AdviceGroup], console: Console) -> None:

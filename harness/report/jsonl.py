@@ -129,6 +129,9 @@ def result_of(row: Mapping[str, Any], known: Mapping[str, Cell]) -> CellResult:
 def _cell(row: Mapping[str, Any]) -> Cell:
     settings = dict(row["hints"])
     hints = Hints.from_json({name: settings.pop(name) for name in Hints().to_json() if name in settings})
+    own = {
+        name: settings.pop(name) for name in ("bytecode_version", "calling_convention") if name in settings
+    }
     case = Case(
         str(row["kernel"]),
         tuple(row["shape"]),
@@ -138,6 +141,7 @@ def _cell(row: Mapping[str, Any]) -> Cell:
         str(row["layout"]),
         str(row["values"]),
         int(row["seed"]),
+        **own,
     )
     toolchain = Toolchain(str(row["toolchain"]), str(row["cuda_tile"]), str(row["cuda_toolkit"]))
     arch, name = str(row["arch"]), row["device"]

@@ -4,7 +4,13 @@ What becomes what:
 - findings are `failure`s, typed by verdict, with signature, evidence and the command that explains them;
 - `infra_error`, `toolchain_broken`, `not_run` and `tainted` are `error`s: an answer was promised and none
   was had, so a CI server must not show them green;
-- `skipped` and `unsupported` are `skipped`, with the reason.
+- `skipped` and `unsupported` are `skipped`, with the reason;
+- a known issue is `skipped` too, as an expected failure is everywhere; one that is unexpectedly gone is
+  a `failure` of type `fixed`;
+- a cell that was run again has a `rerunFailure` for every run that confirmed it, and a flaky one a
+  `flakyFailure` for every bad run. Flaky cells are failures all the same, as they make the run fail.
+
+Evidence is in `system-out`, cut to a size that servers take. docs/junit.md says what each shows.
 
 The file follows the schema that the Jenkins xunit plugin checks (junit-10), and each suite by
 itself the stricter one of Maven Surefire. Neither allows properties in a case, so those of a cell are
@@ -15,26 +21,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import junitparser
 from junitparser import xunit2
 
 from harness.cluster import arch_key, shape_text, value_text
+from harness.known_issues.assess import NOTHING_KNOWN, Assessment
 from harness.model import CellResult, Verdict, canonical_json
 from harness.report.files import write_atomically
 from harness.report.jsonl import row, seconds
 
 FILE_NAME = "junit.xml"
 _EVIDENCE = 6000
+"""Characters of evidence a case's output may hold."""
+
+_ALL_EVIDENCE = 8_000_000
+"""The same for a file: GitLab takes reports of up to 30 MB."""
+
 _ERRORS = (Verdict.INFRA_ERROR, Verdict.TOOLCHAIN_BROKEN, Verdict.NOT_RUN, Verdict.TAINTED)
 _SKIPPED = (Verdict.SKIPPED, Verdict.UNSUPPORTED)
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def write_junit(results: Iterable[CellResult], path: Path) -> None:
+def write_junit(results: Iterable[CellResult], path: Path, known: Assessment = NOTHING_KNOWN) -> None:
     """Write the report of these results. Raises OSError."""
-    write_document(build(results), path)
+    write_document(build(results, known), path)
 
 
 def write_document(document: xunit2.JUnitXml, path: Path) -> None:
@@ -46,14 +60,14 @@ def write_document(document: xunit2.JUnitXml, path: Path) -> None:
     write_atomically(path, text)
 
 
-def build(results: Iterable[CellResult]) -> xunit2.JUnitXml:
+def build(results: Iterable[CellResult], known: Assessment = NOTHING_KNOWN) -> xunit2.JUnitXml:
     """The document, with suites and cases in the order of the results."""
     suites: dict[str, list[CellResult]] = {}
     for result in results:
         suites.setdefault(_suite_name(result), []).append(result)
-    document = xunit2.JUnitXml("harness")
+    document, budget = xunit2.JUnitXml("harness"), _Budget()
     for name, members in sorted(suites.items(), key=lambda item: _suite_order(item[1][0])):
-        document.add_testsuite(_suite(name, members))
+        document.add_testsuite(_suite(name, members, known, budget))
     document.update_statistics()  # type: ignore[no-untyped-call]
     return document
 
@@ -73,12 +87,12 @@ def _suite_order(result: CellResult) -> tuple[str, tuple[int, str], str]:
     return result.cell.toolchain.name, arch_key(result.cell.arch), device.name if device else ""
 
 
-def _suite(name: str, results: Sequence[CellResult]) -> xunit2.TestSuite:
+def _suite(name: str, results: Sequence[CellResult], known: Assessment, budget: _Budget) -> xunit2.TestSuite:
     suite = xunit2.TestSuite(name)  # type: ignore[no-untyped-call]
     for key, value in _suite_properties(results):
         suite.add_property(xml_text(key), xml_text(value))
     for result in results:
-        suite.add_testcase(_case(result))
+        suite.add_testcase(_case(result, known, budget))
     suite.update_statistics()  # type: ignore[no-untyped-call]
     suite.time = round(suite.time, 3)
     return suite
@@ -109,7 +123,7 @@ def _cell_properties(result: CellResult) -> Iterable[tuple[str, object]]:
         yield "cubin_sha256", result.compile.cubin_sha256
 
 
-def _case(result: CellResult) -> xunit2.TestCase:
+def _case(result: CellResult, known: Assessment, budget: _Budget) -> xunit2.TestCase:
     case, cell = result.cell.case, result.cell
     settings = " ".join(f"{name}={value_text(value)}" for name, value in case.settings.items())
     stages = seconds(result)
@@ -119,33 +133,85 @@ def _case(result: CellResult) -> xunit2.TestCase:
         classname=xml_text(case.kernel),
         time=round(time, 3),
     )
-    outcome = _outcome(result)
+    outcome = _outcome(result, known)
     if outcome is not None:
-        made.result = [outcome]
+        made.append(outcome)  # type: ignore[no-untyped-call]
+    for attempt in _attempts(result):
+        made.add_interim_result(attempt)
     remarks = [f"advice: {remark.kind}: {remark.text}" for remark in result.judgement.advice]
-    if result.verdict.is_good or remarks:
-        made.system_out = xml_text("\n".join([result.judgement.summary, *remarks]))
+    told = [] if result.verdict.is_good else [f"evidence: {budget.cut(canonical_json(_evidence(result)))}"]
+    made.system_out = xml_text("\n".join([result.judgement.summary, *remarks, *told]))
     return made
 
 
-def _outcome(result: CellResult) -> junitparser.junitparser.FinalResult | None:
+def _outcome(result: CellResult, known: Assessment) -> junitparser.junitparser.FinalResult | None:
     judgement, verdict = result.judgement, result.verdict
+    message = xml_text(judgement.summary)
+    gone = next((seen for seen in known.fixed if result.cell.id in seen.cells), None)
+    if gone is not None:
+        return _told(junitparser.Failure(xml_text(gone.text), "fixed"), result)
     if verdict.is_good:
         return None
-    message = xml_text(judgement.summary)
     if verdict in _SKIPPED:
         return junitparser.Skipped(message)
+    if result.cell.id in known.expected:
+        return junitparser.Skipped(xml_text(f"known issue {known.expected[result.cell.id]}: {message}"))
     kind = junitparser.Error if verdict in _ERRORS else junitparser.Failure
-    outcome = kind(message, str(verdict))
-    evidence = canonical_json(judgement.evidence)
+    return _told(kind(message, str(verdict)), result)
+
+
+def _told(
+    outcome: junitparser.junitparser.FinalResult, result: CellResult
+) -> junitparser.junitparser.FinalResult:
+    """With what is shown at once: the rest is in the case's output."""
     outcome.text = xml_text(
         "\n".join(
             [
-                f"signature: {judgement.signature or 'none'}",
-                *(f"proof: {line}" for line in judgement.evidence.get("proof", ())),
-                f"evidence: {evidence[:_EVIDENCE]}{'…' * (len(evidence) > _EVIDENCE)}",
+                f"signature: {result.judgement.signature or 'none'}",
+                *(f"proof: {line}" for line in result.judgement.evidence.get("proof", ())),
                 f"explain: python -m harness explain {result.cell.id}",
             ]
         )
     )
     return outcome
+
+
+def _attempts(result: CellResult) -> Iterable[xunit2.InterimResult]:
+    """The runs of a cell that ran more than once, as Surefire tells reruns.
+
+    A bad verdict that was confirmed: each run after the first, as a rerunFailure. One that changed:
+    each bad run, as a flakyFailure.
+    """
+    verdicts = result.judgement.evidence.get("verdicts")
+    if result.verdict is Verdict.FLAKY and verdicts:
+        for number, judged in enumerate(verdicts, 1):
+            if not Verdict(judged["verdict"]).is_good:
+                text = f"run {number} of {len(verdicts)}: {judged['summary']}"
+                yield _interim(xunit2.FlakyFailure, judged["verdict"], text)
+    elif result.verdict.is_finding and result.judgement.evidence.get("confirmed"):
+        for number, _ in enumerate((result.observation or {}).get("attempts") or (), 2):
+            text = f"run {number}, in a fresh process: {result.judgement.summary}"
+            yield _interim(xunit2.RerunFailure, str(result.verdict), text)
+
+
+def _interim(kind: type[xunit2.InterimResult], type_: str, text: str) -> xunit2.InterimResult:
+    made = kind(xml_text(text), xml_text(type_))
+    made.stack_trace = xml_text(text)
+    return made
+
+
+def _evidence(result: CellResult) -> dict[str, Any]:
+    """The evidence without what stands elsewhere in the case."""
+    return {key: value for key, value in result.judgement.evidence.items() if key != "proof"}
+
+
+@dataclass
+class _Budget:
+    """Characters of evidence that the file may still hold."""
+
+    left: int = _ALL_EVIDENCE
+
+    def cut(self, evidence: str) -> str:
+        kept = evidence[: min(_EVIDENCE, self.left)]
+        self.left -= len(kept)
+        return kept if len(kept) == len(evidence) else f"{kept}… ({len(evidence)} in all, in results.jsonl)"
