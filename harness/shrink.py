@@ -55,8 +55,6 @@ def shrink(failing: Case, templates: Sequence[Case], search: Search) -> Case:
 
     `templates` are cases of which those of the same kernel lend their dtype, hints and knobs.
     """
-    if len(failing.shape) != 2:
-        return failing
     search.known[failing.digest] = True
     try:
         return find(
@@ -81,19 +79,24 @@ def _candidates(
 ) -> st.SearchStrategy[Case]:
     """Cases no larger than `failing`. A value that cannot run in place of the case's own is left out
     beforehand: Hypothesis moves along a list in steps, and would be stopped by gaps."""
-    rows, columns = failing.shape
+    shape = failing.shape
 
     def usable(values: Sequence[T], place: Callable[[T], Case]) -> list[T]:
         return [value for value in values if can_run(place(value))]
 
     frames = sorted({_bare(t) for t in templates if t.kernel == failing.kernel}, key=_complexity)
-    data = {"shape": failing.shape, "values": failing.values, "layout": failing.layout, "seed": failing.seed}
+    data = {"shape": shape, "values": failing.values, "layout": failing.layout, "seed": failing.seed}
+
+    def extents(axis: int) -> st.SearchStrategy[int]:
+        sizes = _sizes(0 if axis == 0 else 1, shape[axis])  # there may be no rows, but not no columns
+        resized = usable(sizes, lambda n: replace(failing, shape=(*shape[:axis], n, *shape[axis + 1 :])))
+        return _rising(shape[axis], resized)
+
     return st.builds(
-        lambda rows, columns, values, layout, seed, frame: replace(
-            frame, shape=(rows, columns), values=values, layout=layout, seed=seed
+        lambda shape, values, layout, seed, frame: replace(
+            frame, shape=shape, values=values, layout=layout, seed=seed
         ),
-        rows=_rising(rows, usable(_sizes(0, rows), lambda n: replace(failing, shape=(n, columns)))),
-        columns=_rising(columns, usable(_sizes(1, columns), lambda n: replace(failing, shape=(rows, n)))),
+        shape=st.tuples(*(extents(axis) for axis in range(len(shape)))),
         values=_rising(failing.values, VALUE_KINDS),
         layout=_rising(failing.layout, usable(list(LAYOUTS), lambda name: replace(failing, layout=name))),
         seed=_rising(failing.seed, [seed for seed in _SEEDS if seed < failing.seed]),
@@ -116,7 +119,7 @@ def _sizes(low: int, high: int) -> list[int]:
 
 def _bare(case: Case) -> Case:
     """The kernel and its settings, without shape and data."""
-    return replace(case, shape=(0, 0), values="normal", layout="contiguous", seed=0)
+    return replace(case, shape=(0,) * len(case.shape), values="normal", layout="contiguous", seed=0)
 
 
 def _complexity(case: Case) -> tuple[int, str]:

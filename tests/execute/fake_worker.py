@@ -78,7 +78,7 @@ def run(channel: Channel, launch: Launch) -> Observation | None:
         if symbol == "hang_if_timed" and launch.timed and stage is Stage.LAUNCH:
             sleep_for_ever()
         if symbol == "slow" and stage is Stage.LAUNCH:
-            time.sleep(0.3)
+            time.sleep(0.1)
     output = OutputSeen("y", "ab" * 32, 10, compared=True, beyond_bound=3 if symbol == "wrong" else 0)
     timing = None
     if launch.timed:

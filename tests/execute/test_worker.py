@@ -22,7 +22,7 @@ WORKER = (sys.executable, str(Path(__file__).with_name("fake_cuda_worker.py")))
 def test_a_day_in_the_life_of_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
     symbols = ("good", "one_wrong", "good", "fault", "good", "spin", "good")
-    short = Timeouts(launch=0.5)
+    short = Timeouts(launch=0.4)
     launches = [
         replace(launch_of(tmp_path, symbol), case=f"{n}-{symbol}", cubin_sha256=symbol, timeouts=short)
         for n, symbol in enumerate(symbols)
