@@ -75,7 +75,7 @@ def relations_of(case: Case, kernel: Kernel, sm_count: int) -> tuple[Relation, .
         counts = (half, rows - half)
         parts = tuple((n, _grid(kernel, {**values, kernel.rows: n}, sm_count)) for n in counts)
         found.append(Relation("rows_split", axes, parts))
-    if kernel.reference is not None:
+    if kernel.reference == "rmsnorm":
         found.append(Relation("scaled", axes, (whole,)))
     return tuple(found)
 
