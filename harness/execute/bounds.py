@@ -19,7 +19,7 @@ close to a rounding boundary.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -89,6 +89,19 @@ def expect(exact: Array, low: Array, high: Array, dtype: str) -> Expectation:
     high = np.where(np.isfinite(exact), high, exact)
     middle, below, above = (ordered(round_to(values, form), form) for values in (exact, low, high))
     return Expectation(form, middle, np.minimum(below, middle), np.maximum(above, middle), nan)
+
+
+def anything(expectation: Expectation, where: Array) -> Expectation:
+    """The same, but any number or NaN is right where marked: the order of additions may decide there."""
+    if not where.any():
+        return expectation
+    limits = np.iinfo(expectation.low.dtype)
+    return replace(
+        expectation,
+        low=np.where(where, limits.min, expectation.low),
+        high=np.where(where, limits.max, expectation.high),
+        nan=expectation.nan | where,
+    )
 
 
 def widen(exact: Array, relative: Array | float, absolute: Array | float) -> tuple[Array, Array]:

@@ -24,6 +24,10 @@ from harness.execute.bounds import (
     widen,
 )
 from harness.execute.formats import Array
+from harness.execute.references.layer_norm import layer_norm
+from harness.execute.references.matmul import matmul
+from harness.execute.references.rmsnorm_backward import rmsnorm_backward
+from harness.execute.references.vector_add import vector_add
 
 References = Callable[[Mapping[str, Array], Mapping[str, float], Mapping[str, str]], dict[str, Expectation]]
 
@@ -100,5 +104,11 @@ class Known:
     compute: References
 
 
-REFERENCES: dict[str, Known] = {"rmsnorm": Known(("eps", "offset"), rmsnorm)}
+REFERENCES: dict[str, Known] = {
+    "rmsnorm": Known(("eps", "offset"), rmsnorm),
+    "rmsnorm_backward": Known(("offset", "tile_m"), rmsnorm_backward),
+    "layer_norm": Known(("eps",), layer_norm),
+    "matmul": Known((), matmul),
+    "vector_add": Known((), vector_add),
+}
 """References by the name a kernel's description gives."""
