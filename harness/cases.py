@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import isqrt
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
@@ -29,7 +30,11 @@ VARIANTS = 10
 VALUE_KINDS = ("normal", "ones", "tiny", "huge", "wide", "zero_rows", "nan", "inf")
 """What can be in the inputs; see `harness.execute.inputs`."""
 
+VECTOR_LAYOUTS = ("contiguous", "offset")
+"""How a vector can lie in memory."""
+
 _LARGEST_SIDE = 40_000
+_LONGEST_OF_THREE = 2048
 _PRIMES = (3, 7, 13, 61, 127, 257, 509, 1021, 2053, 4093, 8191, 16381)
 EDGES = sorted(
     {1, 2, 5, 15, 17, 20_000, 32_768}
@@ -92,17 +97,16 @@ def base_cases(pick: st.DrawFn, axes: Mapping[str, Sequence[Scalar]], max_elemen
         return pick(st.sampled_from(tuple(axes.get(name, otherwise))))
 
     kernel = get(str(choose("kernel", ("rmsnorm.static_persistent",))))
-    columns = pick(sizes(1, min(_LARGEST_SIDE, max_elements)))
-    rows = pick(row_counts(max_elements // columns))
+    shape = pick(shapes(kernel.dims, max_elements))
     knobs = {name: choose(name, otherwise) for name, otherwise in _KNOBS.items() if name in kernel.knobs}
     knobs |= {name: choose(name, ()) for name in kernel.knobs if name in axes and name not in knobs}
     return Case(
         kernel=kernel.name,
-        shape=(rows, columns),
-        dtype=choose("dtype", _DTYPES),
+        shape=shape,
+        dtype=choose("dtype", [d for d in _DTYPES if d in (kernel.dtypes or _DTYPES)]),
         hints=Hints(**{name: choose(name, otherwise) for name, otherwise in _HINTS.items()}),
         knobs=tuple(sorted(knobs.items())),
-        layout=choose("layout", ("contiguous", *LAYOUTS)),
+        layout=choose("layout", ("contiguous", *(LAYOUTS if len(shape) > 1 else VECTOR_LAYOUTS))),
         values=choose("values", ("normal", "normal", *VALUE_KINDS)),
         seed=pick(st.integers(0, 2**16)),
     )
@@ -111,17 +115,42 @@ def base_cases(pick: st.DrawFn, axes: Mapping[str, Sequence[Scalar]], max_elemen
 def vary(base: Case, max_elements: int, chance: random.Random) -> Case:
     """Another case the compiler cannot tell from `base`: same tile, same divisibility, same hints."""
     kernel = get(base.kernel)
-    rows, columns = base.shape
+    shape = _similar(base.shape, kernel, max_elements, chance)
+    return replace(
+        base,
+        shape=shape,
+        values=chance.choice(("normal", base.values)),
+        seed=chance.randrange(2**16),
+    )
+
+
+def _similar(
+    shape: tuple[int, ...], kernel: Kernel, max_elements: int, chance: random.Random
+) -> tuple[int, ...]:
+    """Other extents that make the compiler assume the same."""
+    if kernel.dims != ("M", "N"):
+        side = _side(kernel.dims, max_elements)
+        return tuple(_congruent(extent, 1, side, chance) for extent in shape)
+    rows, columns = shape
     if not _bakes_in(kernel, "N"):
         top = 1 << max(columns - 1, 0).bit_length()
         columns = _congruent(columns, top // 2 + 1, min(top, max_elements, _LARGEST_SIDE), chance)
     rows = _like(rows, 0, min(max_elements // columns, chance.choice((40, 300, 70_000))), chance)
-    return replace(
-        base,
-        shape=(rows, columns),
-        values=chance.choice(("normal", base.values)),
-        seed=chance.randrange(2**16),
-    )
+    return (rows, columns)
+
+
+@st.composite
+def shapes(pick: st.DrawFn, dims: tuple[str, ...], max_elements: int) -> tuple[int, ...]:
+    """An extent per dimension, so that no array of two of them has more than `max_elements`."""
+    if dims == ("M", "N"):
+        columns = pick(sizes(1, min(_LARGEST_SIDE, max_elements)))
+        return (pick(row_counts(max_elements // columns)), columns)
+    return tuple(pick(sizes(1, _side(dims, max_elements))) for _ in dims)
+
+
+def _side(dims: tuple[str, ...], max_elements: int) -> int:
+    """The longest side of a vector, or of arrays of any two dimensions."""
+    return max_elements if len(dims) == 1 else max(1, min(_LONGEST_OF_THREE, isqrt(max_elements)))
 
 
 def sizes(low: int, high: int) -> st.SearchStrategy[int]:

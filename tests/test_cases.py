@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
@@ -15,6 +16,7 @@ from harness.matrix.value import Generator
 from harness.model import Case
 
 _RMSNORM = tuple(name for name in names() if name.startswith("rmsnorm."))
+_OTHERS = tuple(name for name in names() if not name.startswith("rmsnorm."))
 _LIMIT = 1 << 20
 
 
@@ -64,3 +66,15 @@ def test_a_variant_is_the_same_to_the_compiler(base: Case, seed: int) -> None:
 @pytest.mark.parametrize("name", _RMSNORM)
 def test_every_kernel_can_be_drawn(name: str) -> None:
     assert {case.kernel for case in draw(generator(12, kernel=(name,)))} == {name}
+
+
+@pytest.mark.parametrize("name", _OTHERS)
+def test_cases_of_every_kernel_can_be_drawn_placed_and_varied(name: str) -> None:
+    kernel = get(name)
+    cases = draw(generator(60, kernel=(name,)))
+    assert len(cases) == 60
+    for case in cases:
+        assert len(case.shape) == len(kernel.dims)
+        assert case.dtype in kernel.dtypes
+        assert all(math.prod(placed.shape) <= _LIMIT for placed in kernel.placements(case))
+    assert len(specialisations(cases)) * 4 <= len(cases)
