@@ -19,6 +19,7 @@ from harness.process import Supervisor
 WORKER = (sys.executable, str(Path(__file__).with_name("fake_cuda_worker.py")))
 
 
+@pytest.mark.slow
 def test_a_day_in_the_life_of_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
     symbols = ("good", "one_wrong", "good", "fault", "good", "spin", "good")
