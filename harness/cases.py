@@ -22,6 +22,7 @@ from harness.kernels import get
 from harness.kernels.arrays import LAYOUTS
 from harness.kernels.description import ConstantArgument, Kernel
 from harness.matrix.value import Generator
+from harness.matrix.words import VECTOR_LAYOUTS
 from harness.model import Case, Hints, Scalar
 
 VARIANTS = 10
@@ -29,9 +30,6 @@ VARIANTS = 10
 
 VALUE_KINDS = ("normal", "ones", "tiny", "huge", "wide", "zero_rows", "nan", "inf")
 """What can be in the inputs; see `harness.execute.inputs`."""
-
-VECTOR_LAYOUTS = ("contiguous", "offset")
-"""How a vector can lie in memory."""
 
 _LARGEST_SIDE = 40_000
 _LONGEST_OF_THREE = 2048

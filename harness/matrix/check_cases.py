@@ -21,7 +21,7 @@ from harness.matrix.locate import TomlPath
 from harness.matrix.parameters import ArrayItem, ArrayParameter, ListParameter, TupleParameter
 from harness.matrix.problems import Problem, listing, quote, suggestion
 from harness.matrix.rules import OneOrMany
-from harness.matrix.words import KNOBS
+from harness.matrix.words import DTYPE_ALIASES, KNOBS, VECTOR_LAYOUTS
 from harness.model import Case
 
 MAX_CASES = 100_000
@@ -138,6 +138,25 @@ def shapes(document: Document, index: int, table: schema.CaseTable) -> Iterator[
                 yield document.problem(path, "has no columns; N must be at least 1 (M may be 0)")
             elif empty and not (empty == ["M"] and dims == ("M", "N")):
                 yield document.problem(path, f"{' and '.join(empty)} must be at least 1; write a larger one")
+
+
+def fits(document: Document, index: int, table: schema.CaseTable) -> Iterator[Problem]:
+    """Element types and layouts that a shipped kernel of the table is not written for."""
+    here: TomlPath = ("case", index)
+    for name in table.kernel:
+        if name not in kernels.names():
+            continue
+        kernel = kernels.get(name)
+        for path, dtype in items(document.data["case"][index].get("dtype"), (*here, "dtype")):
+            if kernel.dtypes and DTYPE_ALIASES.get(dtype, dtype) not in kernel.dtypes:
+                text = (
+                    f"{quote(name)} is not written for it; {listing(map(quote, kernel.dtypes), 'or')} will do"
+                )
+                yield document.problem(path, text)
+        for path, layout in items(document.data["case"][index].get("layout"), (*here, "layout")):
+            if len(kernel.dims) == 1 and layout not in VECTOR_LAYOUTS:
+                text = f"{quote(name)} takes vectors; {listing(map(quote, VECTOR_LAYOUTS), 'or')} will do"
+                yield document.problem(path, text)
 
 
 def _dims(kernel: str) -> tuple[str, ...]:

@@ -123,6 +123,7 @@ def _problems(
     yield from check.gate(document, tables.gate)
     for index, case in tables.case.items():
         yield from check_cases.shapes(document, index, case)
+        yield from check_cases.fits(document, index, case)
         yield from check_cases.parameters(document, index, case)
         yield from check_run.settings(document, index, case)
         yield from check_cases.limits(document, index, case, tables.toolchain, tables.target)

@@ -39,6 +39,8 @@ CALLING_CONVENTIONS = ("cutile_python_v1", "cutile_python_v2")
 """Ways to pass launch arguments; the second is for tuples (cuda-tile 1.5 and newer)."""
 
 LAYOUT_WORDS = tuple(LAYOUTS)
+VECTOR_LAYOUTS = ("contiguous", "offset")
+"""The layouts a vector can have."""
 
 VALUES = ("normal", "ones", "tiny", "huge", "wide", "zero_rows", "nan", "inf")
 """What may be in the inputs."""

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.kernels import names
 from harness.matrix import MatrixError, load_matrix
+from harness.matrix.problems import listing
 
+QUOTE = '"'
 VERSIONS = {
     "cuda-tile": ("1.5.0", "1.6.0", "1.7.0"),
     "cuda-toolkit": ("13.2.2", "13.3.0", "13.3.1", "13.4.3"),
@@ -389,8 +392,7 @@ def test_a_value_of_a_case(complaints: Load, line: str, said: str) -> None:
             "rmsnorm.static_persistent",
             "softmax",
             'matrix.toml:7: [[case]] #1, key "kernel": unknown kernel "softmax"; the lab ships '
-            '"rmsnorm.static_persistent", "rmsnorm.multi_wave_reload", "rmsnorm.multi_wave_cached" and '
-            '"rmsnorm.tiled"; your own is "path/to/file.py:name"',
+            f'{listing(f"{QUOTE}{name}{QUOTE}" for name in names())}; your own is "path/to/file.py:name"',
         ),
         (
             'dtype = "bfloat16"',
@@ -774,3 +776,88 @@ def test_own_and_shipped_kernels_in_one_table(complaints: Load) -> None:
         'matrix.toml:7: [[case]] #1, key "kernel": mixes the lab\'s kernels with your own, which take other '
         "keys; give each a [[case]]"
     ]
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (
+            'kernel = "matmul.tiled"\nshape = [64, 64, 64]\ndtype = "fp32"\n',
+            'matrix.toml:9: [[case]] #1, key "dtype": "matmul.tiled" is not written for it; '
+            '"bfloat16" or "float16" will do',
+        ),
+        (
+            'kernel = "matmul.tiled"\nshape = [64, 64]\ndtype = "fp16"\n',
+            'matrix.toml:8: [[case]] #1, key "shape": has 2 extents; write [M, N, K]',
+        ),
+        (
+            'kernel = "matmul.tiled"\nshape = [64, 64, 0]\ndtype = "fp16"\n',
+            'matrix.toml:8: [[case]] #1, key "shape": K must be at least 1; write a larger one',
+        ),
+        (
+            'kernel = "vector.add"\nshape = [[64]]\ndtype = "fp16"\nlayout = "sliced"\n',
+            'matrix.toml:10: [[case]] #1, key "layout": "vector.add" takes vectors; '
+            '"contiguous" or "offset" will do',
+        ),
+        (
+            'kernel = "vector.add"\nshape = [[64]]\ndtype = "fp16"\ngrid = [3]\n',
+            'matrix.toml:10: [[case]] #1, key "grid": "vector.add" brings its own launch grid; '
+            "remove the key",
+        ),
+        (
+            'kernel = "vector.add"\nshape = [[64]]\ndtype = "fp16"\nonly = {arch = "sm_120"}\n',
+            'matrix.toml:10: [[case]] #1, key "only", key "arch": "sm_120" is not in [target] arch; '
+            'did you mean "sm_90"?',
+        ),
+    ],
+)
+def test_what_a_kernel_is_not_written_for(complaints: Load, table: str, said: str) -> None:
+    assert said in complaints(TOOLCHAIN + TARGET + "[[case]]\n" + table)
+
+
+RUNS = """[[case]]
+kernel = "k.py:k"
+grid = [4]
+parameters = [
+    {name = "x", kind = "array", dtype = "int8", rank = 2%s},
+    {name = "n", kind = "scalar", dtype = "int32"%s},
+]
+"""
+
+
+@pytest.mark.parametrize(
+    ("array", "scalar", "said"),
+    [
+        (
+            "",
+            ", value = 3",
+            'key "shape": is missing, and the kernel is to run; add it, for example shape = [256, 256]',
+        ),
+        (", shape = [4]", ", value = 3", 'key "shape": has 1 extents for rank 2; write one a dimension'),
+        (
+            ", shape = [4, 8]",
+            "",
+            'key "value": is missing, and the kernel is to run; add it, for example value = 1',
+        ),
+        (
+            ", shape = [4, 8], shape_divisible_by = 16",
+            ", value = 3",
+            'key "shape_divisible_by": 16 does not divide 4; correct one of them',
+        ),
+        (
+            ', shape = [4, 8], stride_constant = ["dynamic", 2]',
+            ", value = 3",
+            'key "stride_constant": 2 is not the 1 of its shape; correct it',
+        ),
+        (
+            ", shape = [4, 8], base_divisible_by = 512",
+            ", value = 3",
+            'key "base_divisible_by": arrays are launched on multiples of 256 bytes; write a divisor of that',
+        ),
+    ],
+)
+def test_an_own_kernel_is_launched_with_what_it_assumes(
+    complaints: Load, tmp_path: Path, array: str, scalar: str, said: str
+) -> None:
+    found = complaints(TOOLCHAIN + TARGET + RUNS % (array, scalar))
+    assert any(text.endswith(said) for text in found), found
