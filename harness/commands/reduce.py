@@ -17,8 +17,9 @@ from harness.model import Cell, CellResult, Toolchain
 from harness.oracle import OracleError, parse_oracle
 from harness.plan import NoSuchCell, describe, match, plan
 from harness.reduce.engine import End
+from harness.reduce.known_good import nearest_good
 from harness.reduce.reduced import MATRIX_FILE, Reduced, given_hints, write
-from harness.reduce.reduction import Progress, ReduceError, Request, nearest_good, reduce_cell
+from harness.reduce.reduction import Progress, ReduceError, Request, reduce_cell
 
 DEFAULT_DEADLINE = 60.0
 """Seconds for the original's compile where neither results nor matrix say."""

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from packaging.version import InvalidVersion, Version
-
 from harness.kernels import get
-from harness.kernels.description import Kernel
 from harness.lab import Deadlines, Lab
-from harness.model import Array, Case, Cell, CellResult, Toolchain
-from harness.oracle import Answer, Oracle, parse_oracle
+from harness.model import Case, Cell, CellResult, Toolchain
+from harness.oracle import Answer, parse_oracle
 from harness.reduce import candidate as source
 from harness.reduce import config
 from harness.reduce.candidate import Candidate, body_statements
 from harness.reduce.check import complaint
 from harness.reduce.engine import End, Outcome, Problem, Step, minimise
+from harness.reduce.launching import launch_arrays
 from harness.reduce.passes import FINAL_PASSES, SOURCE_PASSES
 from harness.reduce.predicate import Predicate
-from harness.reduce.reduced import LaunchArray, Reduced, given_hints
-from harness.reduce.syntax import role
+from harness.reduce.reduced import Reduced, given_hints
 
 T = TypeVar("T")
 
@@ -83,38 +80,6 @@ def reduce_cell(
     """
     with lab.supervisor.scratch("reduce-") as scratch:
         return _Reduction(lab, request, scratch, progress, note).run()
-
-
-def nearest_good(results: Iterable[CellResult], bad: CellResult, oracle: Oracle) -> Toolchain | None:
-    """The toolchain closest in version that the same case, architecture and frontend are good on.
-
-    Of two as close the newer one.
-    """
-    chains = {
-        result.cell.toolchain: oracle.answer(result) is Answer.GOOD and result.verdict.is_good
-        for result in results
-        if result.cell.device is None
-        and (result.cell.arch, result.cell.case) == (bad.cell.arch, bad.cell.case)
-        and result.cell.toolchain.cuda_tile == bad.cell.toolchain.cuda_tile
-    }
-    mine = bad.cell.toolchain
-    versions = sorted({_version(chain) for chain in (*chains, mine)})
-    here = versions.index(_version(mine))
-
-    def distance(chain: Toolchain) -> tuple[int, int, str]:
-        steps = versions.index(_version(chain)) - here
-        return abs(steps), -steps, chain.name
-
-    return min(
-        (chain for chain, good in chains.items() if good and chain != mine), key=distance, default=None
-    )
-
-
-def _version(chain: Toolchain) -> Version:
-    try:
-        return Version(chain.cuda_toolkit)
-    except InvalidVersion:
-        return Version("0")
 
 
 class _Reduction:
@@ -177,7 +142,7 @@ class _Reduction:
             signature=seen.judgement.signature,
             summary=seen.judgement.summary,
             case=case,
-            arrays=_launch_arrays(self.kernel, case, small, final),
+            arrays=launch_arrays(self.kernel, case, small, final),
             original_cell=self.request.cell.id,
             original_case=self.request.cell.case,
             original_statements=body_statements(start.text, start.function),
@@ -337,25 +302,3 @@ def _text_size(candidate: Candidate) -> str:
         "character": len(candidate.text),
     }
     return ", ".join(f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts.items())
-
-
-def _launch_arrays(
-    kernel: Kernel, case: Case, before: Candidate, after: Candidate
-) -> tuple[LaunchArray, ...]:
-    """Where the arrays that remain lie, as far as the original kernel says; renaming keeps their order."""
-    if case.parameters or not kernel.arguments:
-        return ()
-    placed = {p.name: p for p in kernel.placements(case)}
-    return tuple(
-        LaunchArray(
-            name=new.name,
-            original=old.name,
-            dtype=placed[old.name].dtype,
-            shape=placed[old.name].shape,
-            strides=placed[old.name].strides,
-            offset=placed[old.name].offset,
-            role=role(new.name, after.text),
-        )
-        for old, new in zip(before.parameters, after.parameters, strict=True)
-        if isinstance(new, Array)
-    )

@@ -27,14 +27,9 @@ from harness.model import (
 )
 from harness.oracle import OracleError, SameSignature
 from harness.reduce.engine import End
+from harness.reduce.known_good import nearest_good
 from harness.reduce.reduced import Reduced
-from harness.reduce.reduction import (
-    Progress,
-    ReduceError,
-    Request,
-    nearest_good,
-    reduce_cell,
-)
+from harness.reduce.reduction import Progress, ReduceError, Request, reduce_cell
 from harness.reduce.syntax import role
 
 BAD, GOOD = Toolchain("bad", "1.7.0", "13.3.1"), Toolchain("good", "1.7.0", "13.4.3")
