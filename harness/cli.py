@@ -414,6 +414,41 @@ def repro_issue(
     _leave(lambda: issue_command(name, repros, store, to, offline=offline))
 
 
+@app.command(epilog="Example: python -m harness workaround pool-deadlock matrix.toml")
+def workaround(
+    issue: Annotated[str, typer.Argument(help="The id of a known issue.")],
+    matrix: MatrixArgument = Path("matrix.toml"),
+    results: Annotated[
+        list[Path] | None, typer.Option(help="Recorded results, for device times; may be repeated.")
+    ] = None,
+    known_issues: KnownIssuesOption = None,
+    out: OutOption = DEFAULT_OUT / "workaround",
+    store: StoreOption = None,
+    jobs: JobsOption = None,
+    offline: OfflineOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check that the advice for a known issue avoids it here, and what it costs.
+
+    Exit code 0: all advice holds; 1: some does not; 3: cannot tell.
+    """
+    from harness.commands.run import Options as RunOptions
+    from harness.commands.workaround import Options, workaround_command
+
+    run_options = RunOptions(
+        out=out,
+        store=store,
+        jobs=jobs,
+        offline=offline,
+        quiet=quiet,
+        as_json=as_json,
+        known_issues=known_issues,
+    )
+    options = Options(run=run_options, results=tuple(results or ()))
+    _leave(lambda: workaround_command(issue, matrix, options))
+
+
 @app.command()
 def doctor(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Say what this machine can and cannot do."""
@@ -445,6 +480,7 @@ def _leave(command: Callable[[], int]) -> NoReturn:
     """Run a command; turn what it raises into one sentence on stderr and an exit code."""
     from harness.bundle import BundleError
     from harness.commands.explain import NothingToExplain
+    from harness.commands.workaround import NoWorkaround
     from harness.compile.cache import CacheError
     from harness.gate.select import SelectionError
     from harness.matrix import MatrixError
@@ -454,7 +490,7 @@ def _leave(command: Callable[[], int]) -> NoReturn:
 
     wrong = (
         *(BundleError, MatrixError, NothingToExplain, ProvisionError, StoreError),
-        *(ResultsError, RowsError, SelectionError),
+        *(NoWorkaround, ResultsError, RowsError, SelectionError),
     )
     complain = Console(stderr=True, highlight=False, soft_wrap=True)
     try:

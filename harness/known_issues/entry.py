@@ -52,11 +52,11 @@ class Issue:
 
     def speaks_of(self, result: CellResult, base: Path | None = None) -> bool:
         """Whether the fault is expected of this result's cell, by all that is known of the cell."""
-        return _fits(self.expected_where, result, base)
+        return fits(self.expected_where, result.cell, result.components, base)
 
     def would_speak_of(self, result: CellResult, base: Path | None = None) -> bool:
         """The same, had it not been fixed."""
-        return _fits(self.match, result, base)
+        return fits(self.match, result.cell, result.components, base)
 
     def shows_in(self, result: CellResult) -> bool:
         """Whether a result has what the entry expects."""
@@ -74,8 +74,11 @@ def overlap(one: Issue, other: Issue) -> bool:
     return not any((mine[key] & theirs[key]).is_empty for key in mine.keys() & theirs.keys())
 
 
-def _fits(where: Mapping[str, Condition], result: CellResult, base: Path | None) -> bool:
-    values = facts(result.cell, result.components, base)
+def fits(
+    where: Mapping[str, Condition], cell: Cell, components: Mapping[str, str], base: Path | None
+) -> bool:
+    """Whether all that is said holds of a cell; `components` are the versions it is compiled with."""
+    values = facts(cell, components, base)
     return all(
         any(condition.holds(value) for value in values.get(key, (None,))) for key, condition in where.items()
     )

@@ -112,7 +112,7 @@ def result_of(row: Mapping[str, Any], known: Mapping[str, Cell]) -> CellResult:
             Verdict(row["verdict"]),
             row["signature"],
             str(row["summary"]),
-            row["component"],
+            row.get("component"),
             dict(row.get("evidence") or {}),
             tuple(Advice.from_json(remark) for remark in row.get("advice") or ()),
         ),
@@ -121,9 +121,17 @@ def result_of(row: Mapping[str, Any], known: Mapping[str, Cell]) -> CellResult:
         inspection=None
         if resources is None
         else Inspection.from_json({"symbol": "", "arch": cell.arch, **resources}),
-        observation=row.get("observation"),
+        observation=row.get("observation") or _abridged(row),
         seconds=stages,
     )
+
+
+def _abridged(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What rows that were cut down for keeping say of a run."""
+    kept = {"outputs": row.get("outputs")}
+    if row.get("median_us"):
+        kept["timing"] = {key: row.get(key) for key in ("median_us", "spread_us", "samples_us")}
+    return kept if any(kept.values()) else None
 
 
 def _cell(row: Mapping[str, Any]) -> Cell:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -87,8 +88,22 @@ def test_a_directory_without_results(tmp_path: Path) -> None:
 def test_a_row_of_something_else(tmp_path: Path, sides: Sides, change: dict[str, object]) -> None:
     path = tmp_path / "results.jsonl"
     write_results([sides.ran("13.3.1")], path)
-    import json
-
     path.write_text(json.dumps(read_results(path)[0] | change))
     with pytest.raises(ResultsError, match=r"results.jsonl, row 1: not a result this harness can read"):
         read_evidence([tmp_path], [])
+
+
+def test_rows_cut_down_for_keeping(tmp_path: Path, sides: Sides) -> None:
+    """They name their cell by id, and keep of a run its outputs and its median."""
+    result = sides.ran("13.3.1", 35.9)
+    kept = {"verdict": "pass", "signature": None, "summary": "s", "components": {}, "cubin_sha256": "c"}
+    kept |= {"median_us": 35.9, "spread_us": 1.0, "outputs": [{"name": "y", "sha256": "0"}]}
+    rows = [{"id": result.cell.id, **kept}, {"id": "0" * 12, **kept}]
+    (tmp_path / "kept.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    evidence = read_evidence([tmp_path], [result.cell])
+    (found,) = evidence.results.values()
+    assert found.cell == result.cell
+    assert found.observation == {
+        "outputs": [{"name": "y", "sha256": "0"}],
+        "timing": {"median_us": 35.9, "spread_us": 1.0, "samples_us": None},
+    }
