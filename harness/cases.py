@@ -107,6 +107,7 @@ def base_cases(pick: st.DrawFn, axes: Mapping[str, Sequence[Scalar]], max_elemen
         layout=choose("layout", ("contiguous", *(LAYOUTS if len(shape) > 1 else VECTOR_LAYOUTS))),
         values=choose("values", ("normal", "normal", *VALUE_KINDS)),
         seed=pick(st.integers(0, 2**16)),
+        engine=str(choose("engine", ())) if "engine" in axes else Case.engine,
     )
 
 

@@ -293,7 +293,8 @@ class Case(Record):
     own compile-time settings (allow_tma, latency, tile_m, ...), sorted by name. `layout` and
     `values` name how arrays lie in memory and what is in them; they matter to execution, and the
     layout to alignment. `parameters` is empty unless the matrix spells them out; `run` then says how
-    to launch the kernel, if it can be launched.
+    to launch the kernel, if it can be launched. `engine` is who launches: "cubin", the lab itself, or
+    "jit", `cuda.tile.launch` on torch tensors, as users do.
     """
 
     kernel: str
@@ -308,11 +309,12 @@ class Case(Record):
     run: RunSettings | None = None
     bytecode_version: str | None = None
     calling_convention: str = "cutile_python_v1"
+    engine: str = "cubin"
 
     def to_json(self) -> dict[str, Any]:
         """Without what came later and is not asked for, so that a cell keeps its id."""
         plain = super().to_json()
-        for name in ("run", "bytecode_version", "calling_convention"):
+        for name in ("run", "bytecode_version", "calling_convention", "engine"):
             if getattr(self, name) == getattr(type(self), name):
                 del plain[name]
         return plain
@@ -328,6 +330,8 @@ class Case(Record):
             further["bytecode_version"] = self.bytecode_version
         if self.calling_convention != "cutile_python_v1":
             further["calling_convention"] = self.calling_convention
+        if self.engine != "cubin":
+            further["engine"] = self.engine
         return {**self.hints.to_json(), **dict(self.knobs), **further}
 
 

@@ -62,6 +62,8 @@ def _own_keys(document: Document, here: TomlPath, table: Mapping[str, Any]) -> I
     if "parameters" not in table:
         text = f"is missing; list your kernel's parameters in order, for example {example('parameters')}"
         yield document.problem(here, text, 'key "parameters"')
+    if "engine" in table:
+        yield document.problem((*here, "engine"), "is only for the lab's own kernels; remove it")
     for key in ("shape", "layout", "generate", *KNOBS):
         if key in table:
             what = 'write it as a constant in "parameters"' if key in KNOBS else 'describe it in "parameters"'

@@ -34,7 +34,7 @@ _JIT_RANK = 5
 """A JIT launch assumes nothing per dimension of an array of more."""
 
 _COMPILER = ("occupancy", "num_ctas", "opt_level", "bytecode_version", "calling_convention")
-_AXES = ("dtype", *_COMPILER, *KNOBS, "layout", "values", "seed")
+_AXES = ("dtype", *_COMPILER, *KNOBS, "layout", "values", "seed", "engine")
 
 
 def is_own(kernel: str) -> bool:
@@ -108,8 +108,9 @@ def cases(table: schema.CaseTable) -> Iterator[Case]:
         table.shape or ((),),
         table.values or ("normal",),
         table.seed or (0,),
+        table.engine or ("cubin",),
     )
-    for kernel, dtype, compiler, knobs, baked, layout, shape, values, seed in axes:
+    for kernel, dtype, compiler, knobs, baked, layout, shape, values, seed, engine in axes:
         occupancy, num_ctas, opt_level, bytecode_version, calling_convention = compiler
         if opt_level is None and not is_own(kernel):
             opt_level = 3  # an own kernel's decorator may say another
@@ -128,6 +129,7 @@ def cases(table: schema.CaseTable) -> Iterator[Case]:
             run=_run(table),
             bytecode_version=None if bytecode_version == "default" else bytecode_version,
             calling_convention=calling_convention or Case.calling_convention,
+            engine=engine,
         )
 
 

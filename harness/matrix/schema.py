@@ -198,6 +198,11 @@ class CaseTable(Table):
     seed: Axis[Seed] | None = Field(
         None, description="Seeds of the inputs' random numbers; 0 unless said.", examples=[0]
     )
+    engine: Axis[Annotated[str, Word("an engine", words.ENGINES)]] | None = Field(
+        None,
+        description="Who launches on a GPU: the lab from the cubin, or cuda.tile itself (jit, needs torch).",
+        examples=["jit"],
+    )
     parameters: tuple[Parameter, ...] | None = Field(
         None,
         description="Of your own kernel: its parameters in order.",

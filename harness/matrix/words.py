@@ -45,6 +45,9 @@ VECTOR_LAYOUTS = ("contiguous", "offset")
 VALUES = ("normal", "ones", "tiny", "huge", "wide", "zero_rows", "nan", "inf")
 """What may be in the inputs."""
 
+ENGINES = ("cubin", "jit")
+"""Who launches: the lab, from a cubin, or `cuda.tile.launch` on torch tensors, as users do."""
+
 KNOBS = ("allow_tma", "latency", "tile_m", "tile_n", "tile_k", "offset", "eps")
 """Keys of [[case]] that are settings of a shipped kernel."""
 

@@ -36,7 +36,7 @@ def case_table(case: Case) -> dict[str, Any]:
         if value is not None and (name != "opt_level" or own or value != plain.hints.opt_level):
             table[name] = value
     table |= {name: value for name, value in case.knobs if name not in baked and value is not None}
-    for key in ("layout", "values", "seed", "bytecode_version", "calling_convention"):
+    for key in ("layout", "values", "seed", "bytecode_version", "calling_convention", "engine"):
         if getattr(case, key) != getattr(plain, key):
             table[key] = getattr(case, key)
     launched = {argument.name: argument for argument in case.run.arguments} if case.run else {}
