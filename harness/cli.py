@@ -191,6 +191,12 @@ def execute(
     shrink: Annotated[
         bool, typer.Option("--shrink", help="Afterwards, make failing cases as small as they go.")
     ] = False,
+    jit_root: Annotated[
+        Path | None,
+        typer.Option(
+            help='For engine = "jit": a directory with NAME/frontend and NAME/backend per toolchain.'
+        ),
+    ] = None,
     isolation: IsolationOption = Isolation.WORKER,
     workers: WorkersOption = 6,
     timed: TimedOption = False,
@@ -207,7 +213,7 @@ def execute(
     options = Options(
         out=out, quiet=quiet, as_json=as_json, pool=pool, timed=timed, known_issues=known_issues
     )
-    _leave(lambda: execute_bundle(bundle, options, case, shrink=shrink))
+    _leave(lambda: execute_bundle(bundle, options, case, shrink=shrink, jit_root=jit_root))
 
 
 @app.command(epilog="Example: python -m harness merge results-h200 results-b200 --out all")
@@ -447,6 +453,20 @@ def workaround(
     )
     options = Options(run=run_options, results=tuple(results or ()))
     _leave(lambda: workaround_command(issue, matrix, options))
+
+
+@app.command(epilog="Example: python -m harness history sm_90 occupancy=16 allow_tma=false 13.3.1")
+def history(
+    cell: Annotated[
+        list[str] | None, typer.Argument(help="A cell's id, or words that pick it out; without: all cells.")
+    ] = None,
+    out: OutOption = DEFAULT_OUT,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell when verdicts changed and with what, which cells are flaky, which compiles are slow."""
+    from harness.commands.history import tell_history
+
+    _leave(lambda: tell_history(" ".join(cell or ()), out, as_json))
 
 
 @app.command()

@@ -68,6 +68,23 @@ class Run(Record):
     host: dict[str, str]
 
 
+@dataclass(frozen=True)
+class Sighting(Record):
+    """What one run said of one cell. `made_with` holds versions: of the harness, of components, of the
+    driver; `compile_seconds` are of CPU where they are known, and those of the real compile where it was
+    remembered."""
+
+    run: str
+    recorded: float
+    cell: str
+    verdict: Verdict
+    signature: str | None
+    made_with: dict[str, str]
+    bytecode: str | None
+    cubin: str | None
+    compile_seconds: float | None
+
+
 class Store:
     """An open result store. Safe to share between threads; use as a context manager."""
 
@@ -220,6 +237,45 @@ class Store:
                 if result.verdict not in _INCONCLUSIVE:
                     known.setdefault(result.cell.id, result)
         return known
+
+    def cells(self) -> list[Cell]:
+        """Every cell that was ever planned, the newest plan's first."""
+        rows = self._read(
+            "SELECT cell FROM planned JOIN run ON run.id = run_id "
+            "GROUP BY cell_id ORDER BY max(started) DESC, position",
+            (),
+        )
+        return [Cell.from_json(json.loads(cell)) for (cell,) in rows]
+
+    def sightings(self, cell_id: str | None = None) -> list[Sighting]:
+        """What every run said of every cell, or of one, oldest first; without the bulk of the results."""
+        rows = self._read(
+            "SELECT run_id, recorded, cell_id, verdict, signature, run.versions, "
+            "json_extract(result, '$.components'), json_extract(result, '$.trace.bytecode_sha256'), "
+            "json_extract(result, '$.compile.cubin_sha256'), "
+            "json_extract(result, '$.observation.gpu.driver'), "
+            "json_extract(result, '$.compile.cpu_seconds'), json_extract(result, '$.compile.wall_seconds') "
+            "FROM result JOIN run ON run.id = run_id WHERE ?1 IS NULL OR cell_id = ?1 "
+            "ORDER BY run.started, run.rowid, recorded",
+            (cell_id,),
+        )
+        return [
+            Sighting(
+                run=run,
+                recorded=recorded,
+                cell=cell,
+                verdict=Verdict(verdict),
+                signature=signature,
+                made_with=json.loads(versions)
+                | json.loads(components or "{}")
+                | ({"driver": driver} if driver else {}),
+                bytecode=bytecode,
+                cubin=cubin,
+                compile_seconds=cpu or wall,
+            )
+            for run, recorded, cell, verdict, signature, versions, *rest in rows
+            for components, bytecode, cubin, driver, cpu, wall in [rest]
+        ]
 
     # --- the file -----------------------------------------------------------------------------
 

@@ -143,10 +143,11 @@ def _headline(advice: Sequence[Change], group: Sequence[Trial]) -> tuple[str, st
     name = " or ".join(map(change_text, advice))
     answers = [trial.avoids for trial in group]
     if False in answers:
-        return f"✖ {name} does not avoid it: {answers.count(False)} of {len(answers)} trials fail", "bold red"
+        failed = f"{answers.count(False)} of {count_text(len(answers), 'trial')} failed"
+        return f"✖ {name} does not avoid it: {failed}", "bold red"
     if not answers or None in answers:
         return f"? {name}: not answered everywhere", "bold yellow"
-    return f"✔ {name} avoids it in all {count_text(len(answers), 'trial')}", "bold green"
+    return f"✔ {name} avoids it ({count_text(len(answers), 'trial')})", "bold green"
 
 
 _COLUMNS = ("with", "on", "verdict", "registers", "device, µs", "compile, CPU s", "cells")

@@ -125,8 +125,8 @@ workaround = [{advice}]
 @pytest.mark.parametrize(
     ("occupancy", "advice", "code", "says"),
     [
-        (16, '{ occupancy = "<=8" }', 0, "✔ occupancy=8 avoids it in all 1 trial"),
-        (16, "{ occupancy = 24 }", 1, "✖ occupancy=24 does not avoid it: 1 of 1 trials fail"),
+        (16, '{ occupancy = "<=8" }', 0, "✔ occupancy=8 avoids it (1 trial)"),
+        (16, "{ occupancy = 24 }", 1, "✖ occupancy=24 does not avoid it: 1 of 1 trial failed"),
         (8, '{ occupancy = "<=8" }', 3, "no cell of this matrix shows it"),
     ],
 )
