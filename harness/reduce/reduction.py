@@ -108,7 +108,7 @@ class _Reduction:
         case = self._configuration(predicate)
         predicate = replace(predicate, cell=replace(predicate.cell, case=case))
         specialization = predicate.specialise(case)
-        text = Path(specialization.source.path).read_text()
+        text = Path(specialization.source.path).read_text(encoding="utf-8")
         start = Candidate(
             text, specialization.source.function, specialization.parameters, specialization.hints
         )

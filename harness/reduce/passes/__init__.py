@@ -16,6 +16,7 @@ SOURCE_PASSES: tuple[Pass[Candidate], ...] = (
     statements.unwrap_blocks(),
     expressions.drop_arguments(),
     expressions.hoist_operands(),
+    statements.assign_plainly(),
     statements.drop_unread(),
     parameters.merge_arrays(),
     expressions.plain_numbers(),

@@ -19,6 +19,7 @@ from harness.reduce.syntax import (
     parse,
     renamed,
     statements,
+    walk,
 )
 
 _LONGEST_LINE = 100
@@ -100,6 +101,19 @@ def drop_unread() -> Pass[Candidate]:
                 yield replace(candidate, text=edit(module, {statement: alone}))
 
     return Pass("drop what is not read", variants)
+
+
+def assign_plainly() -> Pass[Candidate]:
+    """`name += value` becomes `name = value`, last first."""
+
+    def variants(candidate: Candidate) -> Iterator[Candidate]:
+        module = parse(candidate.text)
+        added = [n for f in functions(module) for n in walk(f.body) if isinstance(n, cst.AugAssign)]
+        for statement in reversed(added):
+            plain = cst.Assign([cst.AssignTarget(statement.target)], statement.value)
+            yield replace(candidate, text=edit(module, {statement: plain}))
+
+    return Pass("assign plainly", variants)
 
 
 def drop_with_dependents() -> Pass[Candidate]:
