@@ -17,6 +17,7 @@ from pathlib import Path
 
 from harness.execute import Gpu, Launch, Observation, PoolOptions, execute, judge_run
 from harness.execute.device import NoDevice, find
+from harness.execute.jit import JitTrees, NoJit, jit_options, no_trees
 from harness.execute.launches import launch_of, nothing_to_launch
 from harness.execute.match import pick
 from harness.execute.protocol import Outcome, Stage
@@ -27,10 +28,12 @@ from harness.inspect.lines import line_at
 from harness.judge import judge_skipped
 from harness.kernels import get
 from harness.matrix.value import Timeouts
-from harness.model import Cell, CellResult, Device, Inspection, Judgement, Verdict
+from harness.model import Cell, CellResult, Device, Inspection, Judgement, Toolchain, Verdict
 from harness.process import Supervisor
 
 Report = Callable[[CellResult], None]
+Ready = tuple[Cell, CellResult, Path]
+"""A device cell, what compiling it came to, and its cubin."""
 
 
 def static_key(cell: Cell) -> str:
@@ -50,11 +53,13 @@ def run_on_devices(
     timed: bool = False,
     base: Path | None = None,
     disassembler: Disassembler | None = None,
+    jit: JitTrees = no_trees,
 ) -> None:
     """Run every device cell and report each exactly once.
 
-    `static` maps `static_key` to what compiling came to, `cubins` a SHA-256 to the file. After
-    Ctrl-C everything unfinished is reported before KeyboardInterrupt goes on.
+    `static` maps `static_key` to what compiling came to, `cubins` a SHA-256 to the file; `jit` finds the
+    toolchains of cases that cuda.tile launches. After Ctrl-C everything unfinished is reported
+    before KeyboardInterrupt goes on.
     """
     try:
         gpus, absent = find(), None
@@ -66,7 +71,7 @@ def run_on_devices(
             by_device[cell.device].append(cell)
     for device, members in by_device.items():
         fitting, mismatch = pick(device, gpus) if gpus else ((), absent)
-        ready: list[tuple[Cell, CellResult, Path]] = []
+        ready: list[Ready] = []
         for cell in members:
             known = static.get(static_key(cell))
             sha256 = known.compile.cubin_sha256 if known and known.compile else None
@@ -81,17 +86,30 @@ def run_on_devices(
                 report(replace(known, cell=cell, judgement=judge_skipped(cell, why)))
             else:
                 ready.append((cell, known, path))
-        if ready:
-            stage = _Stage(ready, fitting, timeouts, timed, base, disassembler, report)
+        for toolchain, group in _by_engine(ready).items():
             try:
-                execute(supervisor, stage.launches(), fitting, stage.observed, options)
+                chosen = options if toolchain is None else jit_options(options, jit(toolchain))
+            except NoJit as why:
+                for cell, known, _ in group:
+                    report(replace(known, cell=cell, judgement=judge_skipped(cell, str(why))))
+                continue
+            stage = _Stage(group, fitting, timeouts, timed, base, disassembler, report)
+            try:
+                execute(supervisor, stage.launches(), fitting, stage.observed, chosen)
                 if timed:
-                    alone = replace(
-                        options, workers=1, waiting=0, spares=0, isolation="worker", confirm=False
-                    )
+                    alone = replace(chosen, workers=1, waiting=0, spares=0, isolation="worker", confirm=False)
                     execute(supervisor, stage.timed_launches(), fitting, stage.measured, alone)
             finally:
                 stage.report_untimed()
+
+
+def _by_engine(ready: Sequence[Ready]) -> dict[Toolchain | None, list[Ready]]:
+    """Cells that one kind of process can run: all cubins (None), and what each toolchain launches itself."""
+    groups: dict[Toolchain | None, list[Ready]] = defaultdict(list)
+    for one in ready:
+        cell = one[0]
+        groups[cell.toolchain if cell.case.engine == "jit" else None].append(one)
+    return groups
 
 
 def _absent(device: Device, mismatch: str | None) -> str:
@@ -126,7 +144,7 @@ class _Stage:
 
     def __init__(
         self,
-        ready: Sequence[tuple[Cell, CellResult, Path]],
+        ready: Sequence[Ready],
         gpus: tuple[Gpu, ...],
         timeouts: Timeouts,
         timed: bool,

@@ -20,6 +20,7 @@ from harness.commands.run import Options, exit_code, write_reports
 from harness.commands.shrink import Laboratory, shrink_findings
 from harness.compile.cache import Cache
 from harness.device_stage import run_on_devices
+from harness.execute.jit import carried_trees, no_trees
 from harness.inspect import Disassembler
 from harness.judge import judge_not_run
 from harness.known_issues import assess, load_known_issues
@@ -30,10 +31,18 @@ from harness.report.console import Progress, render_summary
 from harness.store import Store
 
 
-def execute_bundle(path: Path, options: Options, case: str | None = None, *, shrink: bool = False) -> int:
+def execute_bundle(
+    path: Path,
+    options: Options,
+    case: str | None = None,
+    *,
+    shrink: bool = False,
+    jit_root: Path | None = None,
+) -> int:
     """Run all device cells of the bundle, or those that `case` means; write every report.
 
-    With `shrink`, what failed is then made small, and a command printed for each minimal case.
+    With `shrink`, what failed is then made small, and a command printed for each minimal case. Below
+    `jit_root` lie the toolchains of cases that cuda.tile launches itself.
     """
     started = time.monotonic()
     issues = load_known_issues(options.known_issues) if options.known_issues else ()
@@ -76,6 +85,7 @@ def execute_bundle(path: Path, options: Options, case: str | None = None, *, shr
                     options=options.pool,
                     timed=options.timed,
                     disassembler=Disassembler(supervisor, Cache(Path(scratch) / "cache")),
+                    jit=no_trees if jit_root is None else carried_trees(jit_root),
                 )
             except KeyboardInterrupt:
                 interrupted = True

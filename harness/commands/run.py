@@ -21,6 +21,7 @@ from harness.bits import compare_bits, sentences
 from harness.bundle import Bundle, write_bundle
 from harness.device_stage import Report, run_on_devices
 from harness.execute import PoolOptions
+from harness.execute.jit import JitTree
 from harness.judge import judge_not_run, judge_skipped
 from harness.known_issues import FILE_NAME as KNOWN_ISSUES
 from harness.known_issues import NOTHING_KNOWN, Assessment, Issue, assess, load_known_issues
@@ -220,6 +221,9 @@ def _execute(
         timed=options.timed,
         base=matrix.path.parent,
         disassembler=lab.disassembler,
+        jit=lambda toolchain: JitTree(
+            lab.provisioner.frontend(toolchain.cuda_tile).root, lab.provisioner.backend(toolchain).root
+        ),
     )
 
 

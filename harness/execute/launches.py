@@ -7,6 +7,7 @@ from pathlib import Path
 from harness.execute.protocol import (
     Argument,
     ArrayValue,
+    JitCall,
     Launch,
     Reference,
     Relation,
@@ -35,6 +36,8 @@ def launch_of(
     if kernel.grid is None:
         raise ValueError(f"kernel {kernel.name} does not say its launch grid")
     case = cell.case
+    jit = _jit(case, kernel) if case.engine == "jit" else None
+    related = jit is None and int(case.digest[:8], 16) % RELATED == 0
     return Launch(
         case=cell.id,
         cubin=str(cubin),
@@ -47,7 +50,20 @@ def launch_of(
         reference=_reference(case, kernel),
         timed=timed,
         timeouts=timeouts,
-        relations=relations_of(case, kernel, sm_count) if int(case.digest[:8], 16) % RELATED == 0 else (),
+        relations=relations_of(case, kernel, sm_count) if related else (),
+        jit=jit,
+    )
+
+
+def _jit(case: Case, kernel: Kernel) -> JitCall:
+    """Arrays and scalars by name, constants by value, all in the order of the kernel's parameters."""
+    values = kernel.values(case)
+    return JitCall(
+        path=str(kernel.path),
+        function=kernel.function,
+        hints=tuple(case.hints.to_json().items()),
+        parameters=tuple(argument.name for argument in kernel.arguments),
+        constants=tuple((a.name, values[a.of]) for a in kernel.arguments if isinstance(a, ConstantArgument)),
     )
 
 

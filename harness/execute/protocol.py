@@ -27,6 +27,7 @@ class Stage(StrEnum):
     START_UP = "start_up"
     LOAD = "load"
     PREPARE = "prepare"
+    COMPILE = "compile"
     LAUNCH = "launch"
     READ_BACK = "read_back"
     COMPARE = "compare"
@@ -110,11 +111,23 @@ class Relation(Record):
 
 
 @dataclass(frozen=True)
+class JitCall(Record):
+    """How users call the kernel: its file and function, hints, all parameters in order, and constants."""
+
+    path: str
+    function: str
+    hints: tuple[tuple[str, int | None], ...]
+    parameters: tuple[str, ...]
+    constants: tuple[tuple[str, Scalar], ...]
+
+
+@dataclass(frozen=True)
 class Timeouts(Record):
     """Seconds each stage may take. Start-up has its own clock, in the pool's options."""
 
     load: float = 30.0
     prepare: float = 60.0
+    compile: float = 120.0
     launch: float = 5.0
     read_back: float = 30.0
     compare: float = 120.0
@@ -148,6 +161,8 @@ class Launch(Record):
     timed: bool = False
     timeouts: Timeouts = Timeouts()
     relations: tuple[Relation, ...] = ()
+    jit: JitCall | None = None
+    """Set where `cuda.tile.launch` is to compile and launch the kernel, in place of the cubin."""
 
     @property
     def arrays(self) -> tuple[ArrayValue, ...]:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import traceback
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,9 @@ from harness.execute.arena import Arena, Bytes, Elements, poison_word
 from harness.execute.bounds import Expectation
 from harness.execute.channel import Channel
 from harness.execute.compare import describe, examine
+from harness.execute.engine import CubinEngine, Engine
 from harness.execute.formats import Array
-from harness.execute.gpu import DriverError, Gpu, Parameters
+from harness.execute.gpu import DriverError, Gpu
 from harness.execute.protocol import Launch, Observation, Outcome, Relation, RelationSeen, Stage, Timing
 from harness.model import digest_of
 
@@ -120,8 +120,9 @@ def expected_of(launch: Launch, made: Mapping[str, Array]) -> dict[str, Expectat
 class Session:
     """One GPU and what is kept warm on it; runs launches one after the other."""
 
-    def __init__(self, gpu: Gpu, channel: Channel) -> None:
+    def __init__(self, gpu: Gpu, channel: Channel, engine: Engine | None = None) -> None:
         self.gpu = gpu
+        self.engine = engine or CubinEngine(gpu)
         self.channel = channel
         self.data = DataCache()
 
@@ -139,22 +140,25 @@ class Session:
 
     def _run(self, launch: Launch) -> Observation:
         gpu, enter = self.gpu, self.channel.enter
-        function = gpu.function(launch.cubin_sha256, Path(launch.cubin).read_bytes(), launch.symbol)
+        self.engine.load(launch)
 
         enter(Stage.PREPARE)
         data = self.data.get(launch)
         arenas = {a.name: Arena.of(a) for a in launch.arrays}
         memory, keep = self._place(launch, arenas, data)
-        parameters = [
-            Parameters.of(launch.arguments, {n: memory[n, r] + arenas[n].first for n in arenas})
+        queued = [
+            self.engine.prepare(launch, {n: memory[n, r] + arenas[n].first for n in arenas})
             for r in range(launch.repeats)
         ]
         gpu.finish()
         del keep
 
+        if self.engine.compiles:  # the first launch returns once the kernel is compiled and queued
+            enter(Stage.COMPILE)
+            queued.pop(0)()
         enter(Stage.LAUNCH)
-        for one in parameters:
-            gpu.launch(function, launch.grid, launch.block, one)
+        for one in queued:
+            one()
         gpu.finish()
 
         enter(Stage.READ_BACK)
@@ -180,10 +184,8 @@ class Session:
             and (count := _changed(after[a.name, 0], arenas[a.name].image(data.inputs[a.name])))
         }
         first = {a.name: arenas[a.name].bits(after[a.name, 0]) for a in launch.arrays if a.role != "in"}
-        related = tuple(
-            seen for one in launch.relations for seen in self._relate(launch, function, one, data, first)
-        )
-        timing = self._time(launch, function, arenas, data) if launch.timed else None
+        related = tuple(seen for one in launch.relations for seen in self._relate(launch, one, data, first))
+        timing = self._time(launch, arenas, data) if launch.timed else None
         return self._ended(
             launch,
             Outcome.DONE,
@@ -196,11 +198,11 @@ class Session:
         )
 
     def _relate(
-        self, launch: Launch, function: Any, relation: Relation, data: Data, first: dict[str, Elements]
+        self, launch: Launch, relation: Relation, data: Data, first: dict[str, Elements]
     ) -> list[RelationSeen]:
         """Go the second way, and set its outputs beside `first`, the bits of the first."""
         runs = relations.runs(launch, relation, data.inputs)
-        images = [self._launch_once(function, run) for run in runs]
+        images = [self._launch_once(run) for run in runs]
         found = []
         for name, base in first.items() if runs else ():
             arenas = [Arena.of(next(a for a in run.launch.arrays if a.name == name)) for run in runs]
@@ -221,17 +223,17 @@ class Session:
             found.append(seen)
         return found
 
-    def _launch_once(self, function: Any, run: relations.Run) -> dict[str, Bytes]:
+    def _launch_once(self, run: relations.Run) -> dict[str, Bytes]:
         """One launch on memory of its own; images of the arenas of everything it may write."""
         gpu, enter, launch = self.gpu, self.channel.enter, run.launch
         enter(Stage.PREPARE)
         arenas = {a.name: Arena.of(a) for a in launch.arrays}
         memory, keep = self._place(launch, arenas, Data(run.inputs, {}))
-        parameters = Parameters.of(launch.arguments, {n: memory[n, 0] + arenas[n].first for n in arenas})
+        queue = self.engine.prepare(launch, {n: memory[n, 0] + arenas[n].first for n in arenas})
         gpu.finish()
         del keep
         enter(Stage.LAUNCH)
-        gpu.launch(function, launch.grid, launch.block, parameters)
+        queue()
         gpu.finish()
         enter(Stage.READ_BACK)
         written = {
@@ -267,7 +269,7 @@ class Session:
                     gpu.fill(address, arena.size, poison_word(arena.itemsize, repeat))
         return memory, keep
 
-    def _time(self, launch: Launch, function: Any, arenas: dict[str, Arena], data: Data) -> Timing:
+    def _time(self, launch: Launch, arenas: dict[str, Arena], data: Data) -> Timing:
         """Place everything afresh, with room for the flush and the copy, and measure."""
         self.channel.enter(Stage.TIMING)
         gpu = self.gpu
@@ -286,15 +288,7 @@ class Session:
         spare, source, target = gpu.allocate(flush), gpu.allocate(copied), gpu.allocate(copied)
         gpu.finish()
         first = {name: address + arenas[name].first for name, address in addresses.items()}
-        parameters = Parameters.of(launch.arguments, first)
-        return timing.measure(
-            gpu,
-            lambda: gpu.launch(function, launch.grid, launch.block, parameters),
-            moved,
-            spare,
-            source,
-            target,
-        )
+        return timing.measure(gpu, self.engine.prepare(launch, first), moved, spare, source, target)
 
     def _failed(self, launch: Launch, error: DriverError) -> Observation:
         if error.error in FAULTS:
@@ -326,9 +320,10 @@ def _changed(before: Bytes, after: Bytes) -> int:
     return 0 if np.array_equal(before, after) else int(np.count_nonzero(before != after))
 
 
-def serve(channel: Channel, driver: Any) -> None:
+def serve(channel: Channel, driver: Any, engine_of: Callable[[Gpu], Engine] = CubinEngine) -> None:
     """Warm up, say so, and answer requests until told to leave."""
-    session = Session(Gpu(driver), channel)
+    gpu = Gpu(driver)
+    session = Session(gpu, channel, engine_of(gpu))
     channel.say("ready", name=session.gpu.name, arch=session.gpu.arch)
     while True:
         request = channel.next_request()

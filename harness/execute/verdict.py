@@ -243,6 +243,15 @@ def _fault(observation: Observation, inspection: Inspection | None, sass: Sass |
 
 
 def _refused(observation: Observation, inspection: Inspection | None, sass: Sass | None) -> Judgement:
+    if observation.stage is Stage.COMPILE:
+        words = _first_line(observation.message)
+        return Judgement(
+            Verdict.COMPILE_ERROR,
+            f"compile_error/cuda-tile/{observation.error}: {_normalise(words)}",
+            f"cuda.tile failed at the first launch: {words}",
+            component="cuda-tile",
+            evidence=_seen(observation),
+        )
     what = "module" if observation.stage is Stage.LOAD else "launch"
     return Judgement(
         Verdict.LAUNCH_ERROR,
@@ -279,6 +288,14 @@ def _crash(observation: Observation, inspection: Inspection | None, sass: Sass |
 
 
 def _host(observation: Observation, inspection: Inspection | None, sass: Sass | None) -> Judgement:
+    if observation.stage is Stage.COMPILE and observation.outcome is Outcome.HOST_TIMEOUT:
+        return Judgement(
+            Verdict.COMPILE_TIMEOUT,
+            "compile_timeout/cuda-tile/the first launch does not return",
+            f"cuda.tile did not compile the kernel in time: {observation.message}",
+            component="cuda-tile",
+            evidence=_seen(observation),
+        )
     text = (
         _last_line(observation.message) or f"stage {observation.stage.value} did not end in time on the host"
     )
