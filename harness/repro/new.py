@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -14,7 +15,17 @@ from packaging.version import Version
 from harness.cluster import arch_key
 from harness.kernels import get
 from harness.lab import Deadlines, Lab, opt_level
-from harness.model import Array, Case, Cell, CellResult, Hints, Parameter, Toolchain, TraceOutcome
+from harness.model import (
+    Array,
+    Case,
+    Cell,
+    CellResult,
+    CompileOutcome,
+    Hints,
+    Parameter,
+    Toolchain,
+    TraceOutcome,
+)
 from harness.oracle import Answer, Oracle
 from harness.plan import describe
 from harness.reduce.reduced import Reduced
@@ -161,7 +172,11 @@ def _draft(folder: Path, request: Request, known: str, symptom: Symptom) -> Repr
     result = request.result
     remark = remark_of(result, request.oracle)
     summary = remark.text if remark is not None else result.judgement.summary
-    component = result.judgement.component or ("tileiras" if remark is not None else "")
+    if symptom is Symptom.SLOW and result.compile is not None:
+        summary = _cpu_words(result.compile)
+    summary = summary[:1].upper() + summary[1:]
+    bisected = json.loads(request.bisect).get("component") if request.bisect is not None else None
+    component = bisected or result.judgement.component or ("tileiras" if remark is not None else "")
     own = str(request.oracle) == f"signature={known}"
     return Repro(
         folder=folder,
@@ -181,6 +196,13 @@ def _draft(folder: Path, request: Request, known: str, symptom: Symptom) -> Repr
         case=None,
         places=(),
     )
+
+
+def _cpu_words(compile: CompileOutcome) -> str:
+    """How long a compile took, and which process took it."""
+    shares = sorted(compile.usage, key=lambda usage: -usage.cpu_seconds)
+    listed = ", ".join(f"{usage.name} {usage.cpu_seconds:.1f} s" for usage in shares)
+    return f"Compiling takes {compile.cpu_seconds:.1f} s of CPU" + (f" ({listed})." if listed else ".")
 
 
 def _content(
@@ -215,7 +237,7 @@ def _try(lab: Lab, request: Request, repro: Repro, note: Callable[[str], None]) 
     assert repro.case is not None
     own = request.result.cell
     archs = sorted({*request.archs, own.arch}, key=lambda arch: (arch != own.arch, arch_key(arch)))
-    chains = sorted({*request.toolchains, own.toolchain}, key=_order)
+    chains = _distinct(lab, own.toolchain, request.toolchains)
     places: list[Place] = []
     for chain in chains:
         answers: dict[str, Answer] = {}
@@ -233,6 +255,15 @@ def _try(lab: Lab, request: Request, repro: Repro, note: Callable[[str], None]) 
             if there:
                 places.append(Place(answer is Answer.BAD, chain, (), there))
     return replace(repro, places=_of_interest(places, own.toolchain), status=_status(places))
+
+
+def _distinct(lab: Lab, own: Toolchain, others: Iterable[Toolchain]) -> list[Toolchain]:
+    """All that differ in frontend or components, oldest first; toolkits may ship the same files."""
+    kept: dict[tuple[str, ...], Toolchain] = {}
+    for chain in [own, *sorted(set(others), key=_order)]:
+        components = lab.provisioner.component_versions(chain)
+        kept.setdefault((chain.cuda_tile, *components.values()), chain)
+    return sorted(kept.values(), key=_order)
 
 
 def _order(chain: Toolchain) -> tuple[Version, Version, str]:

@@ -393,9 +393,10 @@ finish("OK", facts)
     + """
 registers, threads = resources(cubin)
 blocks = 65536 // (-(-registers // 8) * 8 * threads)
+room = (2048 if arch in ("sm_80", "sm_90", "sm_100", "sm_103") else 1536) // threads
 facts = f"{{arch}}: occupancy={occupancy} was asked for, "
 facts += f"{{registers}} registers x {{threads}} threads allow {{blocks}}"
-finish("SYMPTOM" if blocks < {occupancy} else "OK", facts)
+finish("SYMPTOM" if blocks < min({occupancy}, room) else "OK", facts)
 """,
     Symptom.TMA: _COMPILED
     + _LAUNCHED
