@@ -115,7 +115,7 @@ def make(lab: Lab, request: Request, note: Callable[[str], None] = lambda text: 
         folder = Path(scratch) / request.name
         folder.mkdir()
         repro = _draft(folder, request, known, symptom)
-        case = _case(request.result.cell.case, kernel)
+        case = _case(request.result.cell.case, kernel, symptom)
         repro = replace(repro, case=case, origin=kernel.origin)
         content = _content(request, repro, kernel, symptom, bound)
         write_atomically(folder / SCRIPT_FILE, script_text(content))
@@ -158,9 +158,10 @@ def _kernel(request: Request) -> _Kernel:
     )
 
 
-def _case(original: Case, kernel: _Kernel) -> Case:
+def _case(original: Case, kernel: _Kernel, symptom: Symptom) -> Case:
     """The case as one of a reader's own kernel, which lies in repro.py."""
     knobs = tuple(pair for pair in original.knobs if pair[0] == "allow_tma" and pair[1] is False)
+    knobs = knobs if symptom is Symptom.TMA else ()
     arrays = [p.dtype for p in kernel.parameters if isinstance(p, Array)]
     dtype = arrays[0] if arrays else ""
     name = f"{SCRIPT_FILE}:{kernel.function}"

@@ -359,7 +359,7 @@ def main():
 '''
 
 _COMPILED = """
-code, cubin, output, cpu = compile_apart(arch, scratch)
+code, cubin, output, _ = compile_apart(arch, scratch)
 if code is None:
     finish("UNKNOWN", f"compiling for {{arch}} did not end within {{SECONDS:g}} s")
 if code != 0:
@@ -429,7 +429,7 @@ if code != 0:
 finish("OK", f"compiling for {{arch}} ended ({{shares(cpu)}} of CPU)")
 """,
     Symptom.FAILS: """
-code, _, output, cpu = compile_apart(arch, scratch)
+code, _, output, _ = compile_apart(arch, scratch)
 if code is None:
     finish("UNKNOWN", f"compiling for {{arch}} did not end within {{SECONDS:g}} s")
 words = last_words(output)
@@ -438,7 +438,7 @@ if code != 0 and words.startswith("TileCompilerExecutionError") and not refused(
 finish("OK" if code == 0 else "UNKNOWN", f"{{arch}} compiles" if code == 0 else words)
 """,
     Symptom.FRONTEND: """
-code, _, output, cpu = compile_apart(arch, scratch)
+code, _, output, _ = compile_apart(arch, scratch)
 words = last_words(output)
 if code == 1 and words.startswith("{error}"):
     finish("SYMPTOM", f"tracing the kernel fails: {{words}}")

@@ -231,7 +231,7 @@ def main():
     parser.add_argument("--arch", default=ARCH, help="architecture to compile for without a GPU")
     arch = parser.parse_args().arch
     with tempfile.TemporaryDirectory() as scratch:
-        code, cubin, output, cpu = compile_apart(arch, scratch)
+        code, cubin, output, _ = compile_apart(arch, scratch)
         if code is None:
             finish("UNKNOWN", f"compiling for {arch} did not end within {SECONDS:g} s")
         if code != 0:
