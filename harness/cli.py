@@ -7,6 +7,7 @@ with everything finished so far saved.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from enum import IntEnum, StrEnum
@@ -32,6 +33,7 @@ class Exit(IntEnum):
 app = typer.Typer(
     name="python -m harness",
     help="Regression tests and compiler-bug reproduction for CUDA Tile toolchains.",
+    epilog="Begin with: python -m harness run matrix.toml. For your shell: tile-harness --install-completion.",
     no_args_is_help=True,
     add_completion=True,
     rich_markup_mode="rich",
@@ -97,8 +99,14 @@ def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="No colours and no live display, whatever the terminal can do.")
+    ] = False,
 ) -> None:
     """Find out what a CUDA Tile toolchain breaks, before an upgrade does."""
+    if plain:
+        # What every terminal program respects, and so every console made after this.
+        os.environ |= {"NO_COLOR": "1", "TERM": "dumb"}
 
 
 @app.command(epilog="Example: python -m harness run matrix.toml --out results --jobs 4")
@@ -469,7 +477,7 @@ def history(
     _leave(lambda: tell_history(" ".join(cell or ()), out, as_json))
 
 
-@app.command()
+@app.command(epilog="Example: python -m harness doctor")
 def doctor(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Say what this machine can and cannot do."""
     from harness.commands.doctor import examine_machine
@@ -485,7 +493,7 @@ def schema() -> None:
     typer.echo(json.dumps(json_schema(), indent=2))
 
 
-@app.command()
+@app.command(epilog="Example: python -m harness clean --all")
 def clean(
     store: StoreOption = None,
     everything: Annotated[bool, typer.Option("--all", help="Also the installed compilers.")] = False,
@@ -528,5 +536,6 @@ def _leave(command: Callable[[], int]) -> NoReturn:
 
 
 def main() -> None:
-    """Entry point of `python -m harness`."""
-    app(prog_name="python -m harness")
+    """Entry point of `python -m harness`, and of the script `tile-harness`, which shells can complete."""
+    script = Path(sys.argv[0]).stem
+    app(prog_name=script if script == "tile-harness" else "python -m harness")

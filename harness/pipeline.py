@@ -11,8 +11,10 @@ import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from harness.compile.cache import CacheError
 from harness.inspect import CubinError, DisassemblyError
@@ -20,6 +22,7 @@ from harness.judge import judge_compile, judge_not_run
 from harness.kernels import get
 from harness.lab import Examination, Lab, Question, opt_level
 from harness.model import Cell, CellResult, Toolchain
+from harness.plan import describe
 from harness.process import Cancelled
 from harness.toolchain import UnsupportedFrontend
 
@@ -35,11 +38,30 @@ class Counters:
     compiles: int
 
 
+class Watch(Protocol):
+    """Somebody who wants to see what is being worked on."""
+
+    def stage(self, name: str, total: int) -> None:
+        """The run goes on to its next stage, of `total` steps."""
+
+    def running(self, what: str) -> AbstractContextManager[None]:
+        """One step of the stage, for as long as it takes."""
+
+
+class _Nobody:
+    def stage(self, name: str, total: int) -> None:
+        pass
+
+    def running(self, what: str) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
 @dataclass
 class _Progress:
     """Cells still owed a verdict, so that none is ever lost."""
 
     report: Report
+    watch: Watch
     owed: dict[str, Cell] = field(default_factory=dict)
 
     def settle(self, result: CellResult) -> None:
@@ -55,13 +77,14 @@ def run_cells(
     jobs: int,
     base: Path | None = None,
     announce: Callable[[str], None] = lambda text: None,
+    watch: Watch | None = None,
 ) -> Counters:
     """Judge how every cell compiles, and report each exactly once.
 
     `base` is the directory kernel paths are relative to. Raises KeyboardInterrupt after reporting
     what an interrupt left undone.
     """
-    progress = _Progress(report, {cell.id: cell for cell in cells})
+    progress = _Progress(report, watch or _Nobody(), {cell.id: cell for cell in cells})
     questions: dict[str, Question] = {}
     asking: dict[str, list[Cell]] = defaultdict(list)
     for cell in cells:
@@ -73,12 +96,13 @@ def run_cells(
     try:
         with ThreadPoolExecutor(jobs) as pool:
             try:
-                _provision(lab, pool, [q.toolchain for q in questions.values()], announce)
+                _provision(lab, pool, [q.toolchain for q in questions.values()], announce, progress.watch)
                 traced = _trace(lab, pool, questions, asking, progress)
                 compiles = len(traced)
+                progress.watch.stage("compile", compiles)
                 pending: dict[Future[None], str] = {}
                 for group in traced.values():
-                    pending[pool.submit(_finish, lab, group, asking, progress)] = group[0][0].digest
+                    pending[pool.submit(_finish_watched, lab, group, asking, progress)] = group[0][0].digest
                 _drain(pending)
             except BaseException:
                 lab.supervisor.cancel()
@@ -103,19 +127,25 @@ def _drain(pending: Iterable[Future[None]]) -> None:
 
 
 def _provision(
-    lab: Lab, pool: ThreadPoolExecutor, toolchains: Iterable[Toolchain], announce: Callable[[str], None]
+    lab: Lab,
+    pool: ThreadPoolExecutor,
+    toolchains: Iterable[Toolchain],
+    announce: Callable[[str], None],
+    watch: Watch,
 ) -> None:
     """Install what is missing before anything is compiled; a refusal to start is cheaper than half a run."""
 
     def one(toolchain: Toolchain) -> None:
-        lab.provisioner.backend(toolchain)
-        try:
-            lab.provisioner.frontend(toolchain.cuda_tile)
-        except UnsupportedFrontend as refusal:
-            announce(str(refusal))
+        with watch.running(toolchain.name):
+            lab.provisioner.backend(toolchain)
+            try:
+                lab.provisioner.frontend(toolchain.cuda_tile)
+            except UnsupportedFrontend as refusal:
+                announce(str(refusal))
 
     distinct = {t.digest: t for t in toolchains}
     announce(f"toolchains: {len(distinct)}")
+    watch.stage("install", len(distinct))
     _drain({pool.submit(one, t) for t in distinct.values()})
 
 
@@ -135,8 +165,14 @@ def _trace(
         by_frontend[question.toolchain.cuda_tile].append(question)
     groups: dict[tuple[str, ...], list[Traced]] = defaultdict(list)
 
+    progress.watch.stage("trace", len(questions))
+
+    def traced(question: Question) -> Examination | str:
+        with progress.watch.running(describe(asking[question.digest][0])):
+            return _trace_one(lab, question)
+
     def all_of(frontend: list[Question]) -> list[tuple[Question, Examination | str]]:
-        return [(question, _trace_one(lab, question)) for question in frontend]
+        return [(question, traced(question)) for question in frontend]
 
     futures = [pool.submit(all_of, frontend) for frontend in by_frontend.values()]
     left = set(futures)
@@ -182,6 +218,14 @@ def _finish(lab: Lab, group: Sequence[Traced], asking: dict[str, list[Cell]], pr
             _settle(lab, question, seen, asking, progress, infra=traceback.format_exc(limit=-6))
         else:
             _settle(lab, question, examined, asking, progress)
+
+
+def _finish_watched(
+    lab: Lab, group: Sequence[Traced], asking: dict[str, list[Cell]], progress: _Progress
+) -> None:
+    """The same, under the name of the group's first cell."""
+    with progress.watch.running(describe(asking[group[0][0].digest][0])):
+        _finish(lab, group, asking, progress)
 
 
 def _settle(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -91,3 +93,36 @@ def test_every_command_has_help() -> None:
     for name in ("run", "compile", "execute", "merge", "explain", "bisect", "doctor", "schema", "clean"):
         assert CliRunner().invoke(app, [name, "--help"]).exit_code == 0
         assert name in listing.stdout
+
+
+def test_every_command_shows_an_example() -> None:
+    for command in app.registered_commands:
+        name = command.name or command.callback.__name__.rstrip("_")
+        assert "Example: python -m harness " in (command.epilog or ""), name
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_commands_and_options(shell: str) -> None:
+    complete = shutil.which("tile-harness", path=str(Path(sys.executable).parent))
+    if complete is None:
+        pytest.skip("the console script is not installed")
+    script = subprocess.run(
+        [complete, "--show-completion", shell], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "_TILE_HARNESS_COMPLETE" in script.stdout
+    words = {"COMP_WORDS": "tile-harness ga", "COMP_CWORD": "1", "_TYPER_COMPLETE_ARGS": "tile-harness ga"}
+    words["_TYPER_COMPLETE_FISH_ACTION"] = "get-args"
+    environment = {**os.environ, **words, "_TILE_HARNESS_COMPLETE": f"complete_{shell}"}
+    found = subprocess.run(
+        [complete], capture_output=True, text=True, timeout=60, check=False, env=environment
+    )
+    assert "gate" in found.stdout
+
+
+def test_plain_means_no_colour_and_no_live_display(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("NO_COLOR", "")
+    done = CliRunner().invoke(app, ["--plain", "explain", "abcd", "--out", str(tmp_path)])
+    assert done.exit_code == 2
+    assert "\x1b" not in done.output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from made_results import Maker
 from rich.cells import cell_len
 from rich.console import Console
+from rich.text import Text
 
 from harness.judge import judge_not_run
 from harness.model import CellResult, PoolAnswer, Verdict
@@ -146,7 +148,11 @@ def test_progress_in_a_log_is_a_line_now_and_then(make: Maker) -> None:
         clock.now = LOG_SECONDS + 1
         progress.advance(make.answer(make.cell("13.3.1")))
         progress.advance(make.answer(make.cell("13.4.3")))
-    assert file.getvalue().splitlines() == [
+    lines = file.getvalue().splitlines()
+    assert lines.pop(1).startswith(
+        "✖ predicted_deadlock at rmsnorm.static_persistent tile1.5.0-ctk13.3.1 sm_90: Can never finish"
+    )
+    assert lines == [
         "toolchains: 4",
         "2/3 cells after 6 s: ✔ 0  ✖ 1  ? 1, last rmsnorm.static_persistent tile1.5.0-ctk13.3.1 sm_90",
         "3/3 cells after 6 s: ✔ 1  ✖ 1  ? 1",
@@ -167,3 +173,37 @@ def test_progress_on_a_terminal_leaves_nothing_behind(make: Maker) -> None:
     with Progress(1, console) as progress:
         progress.advance(make.answer(make.cell()))
     assert "1/1" in file.getvalue()
+
+
+def test_a_finding_is_told_once_as_it_appears(make: Maker) -> None:
+    file = io.StringIO()
+    with Progress(4, Console(file=file, width=60)) as progress:
+        for toolkit in ("13.3.1", "13.4.3"):
+            for arch in ("sm_100", "sm_120"):
+                progress.advance(make.answer(make.cell(toolkit, arch)))
+    assert file.getvalue().count("predicted_deadlock") == 1
+
+
+def test_a_terminal_shows_the_stage_what_runs_and_how_long_yet(make: Maker) -> None:
+    file, clock = io.StringIO(), Clock()
+    console = Console(file=file, width=100, force_terminal=True, _environ={})
+    with Progress(2, console, clock=clock) as progress:
+        progress.stage("compile", 6)
+        names = [f"cell {number} " + "x" * 100 for number in range(6)]
+        with contextlib.ExitStack() as all_of_them:
+            for name in names:
+                all_of_them.enter_context(progress.running(name))
+            console.print(progress._render())
+            shown = file.getvalue()
+    assert "compile" in shown and "0/6" in shown and "about" in shown
+    assert "cell 3 xx" in shown and "cell 4" not in shown and "and 2 more" in shown
+    assert max(cell_len(line) for line in Text.from_ansi(shown).plain.splitlines()) <= 100
+    assert not progress._running
+
+
+def test_a_dumb_terminal_gets_plain_lines(make: Maker) -> None:
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True, _environ={"TERM": "dumb", "NO_COLOR": "1"})
+    with Progress(1, console) as progress:
+        progress.advance(make.answer(make.cell("13.4.3")))
+    assert file.getvalue() == "1/1 cells after 0 s: ✔ 1  ✖ 0\n"
