@@ -33,7 +33,7 @@ class Exit(IntEnum):
 app = typer.Typer(
     name="python -m harness",
     help="Regression tests and compiler-bug reproduction for CUDA Tile toolchains.",
-    epilog="Begin with: python -m harness run matrix.toml. For your shell: tile-harness --install-completion.",
+    epilog="Begin with: python -m harness run matrix.toml. Completion: tile-harness --install-completion.",
     no_args_is_help=True,
     add_completion=True,
     rich_markup_mode="rich",

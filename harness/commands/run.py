@@ -186,8 +186,16 @@ def judge_all(
                 jobs=options.jobs or matrix.jobs or _cores(),
                 base=matrix.path.parent,
                 announce=progress.note,
+                watch=progress,
             )
-            _execute(lab, matrix, [cell for cell in todo if cell.device], static, record, options)
+            on_devices = [cell for cell in todo if cell.device]
+            progress.stage("execute", len(on_devices))
+
+            def record_run(result: CellResult) -> None:
+                record(result)
+                progress.step()
+
+            _execute(lab, matrix, on_devices, static, record_run, options)
         except KeyboardInterrupt:
             results.close_run(
                 run_id, lambda cell: CellResult(cell, judge_not_run(cell, "the run was interrupted"))
