@@ -70,6 +70,10 @@ FileOfIssuesOption = Annotated[
     Path | None, typer.Option("--known-issues", help="A file of faults that are expected.")
 ]
 ShardOption = Annotated[str | None, typer.Option(help="Only part i of n, as i/n (i from 1).")]
+DurationsOption = Annotated[
+    Path | None,
+    typer.Option(help="Results of an earlier run: shards then take about equally long."),
+]
 TimedOption = Annotated[bool, typer.Option("--timed", help="Also measure device time.")]
 WorkersOption = Annotated[int, typer.Option(min=1, max=64, help="Processes per GPU.")]
 
@@ -116,6 +120,7 @@ def run(
     store: StoreOption = None,
     jobs: JobsOption = None,
     shard: ShardOption = None,
+    durations: DurationsOption = None,
     isolation: IsolationOption = Isolation.WORKER,
     workers: WorkersOption = 6,
     timed: TimedOption = False,
@@ -134,6 +139,7 @@ def run(
         store=store,
         jobs=jobs,
         shard=_shard(shard),
+        durations=durations,
         offline=offline,
         quiet=quiet,
         as_json=as_json,
@@ -165,6 +171,7 @@ def compile_(
     store: StoreOption = None,
     jobs: JobsOption = None,
     shard: ShardOption = None,
+    durations: DurationsOption = None,
     known_issues: KnownIssuesOption = None,
     offline: OfflineOption = False,
     quiet: QuietOption = False,
@@ -177,6 +184,7 @@ def compile_(
         store=store,
         jobs=jobs,
         shard=_shard(shard),
+        durations=durations,
         offline=offline,
         quiet=quiet,
         execute=False,

@@ -129,7 +129,7 @@ def _of_toolchains(path: Path, options: Options) -> tuple[Matrix, _Sides]:
         paired = couples(matrix.toolchains, options.baseline, options.candidate)
         chains = dict.fromkeys(chain for pair in paired for chain in (pair.baseline, pair.candidate))
         asked = replace(with_drawn_cases(matrix, out), toolchains=tuple(chains))
-        cells = tuple(plan(asked, shard=options.run.shard))
+        cells = tuple(plan(asked))
         recorded = _recorded(cells, paired, options)
         with Store.open(out) as store:
             run_id = store.start_run(

@@ -35,6 +35,7 @@ from harness.report.files import write_atomically
 from harness.report.html import write_html
 from harness.report.jsonl import row, write_results
 from harness.report.junit import write_junit
+from harness.shards import read_durations, shard_cells
 from harness.store import Store
 
 
@@ -46,6 +47,7 @@ class Options:
     store: Path | None = None
     jobs: int | None = None
     shard: tuple[int, int] | None = None
+    durations: Path | None = None
     offline: bool = False
     quiet: bool = False
     as_json: bool = False
@@ -64,9 +66,11 @@ def run_matrix(path: Path, options: Options) -> int:
     with Lab(options.store, offline=options.offline, progress=None) as lab:
         matrix = load_matrix(path, known_versions=lab.provisioner.versions)
         issues = known_issues_beside(path, options.known_issues)
+        durations = read_durations(options.durations) if options.durations else None
         lab.deadlines = Deadlines(matrix.timeouts.trace, matrix.timeouts.compile, options.patience)
         with Store.open(options.out) as results:
-            cells = tuple(plan(with_drawn_cases(matrix, options.out), shard=options.shard))
+            planned = plan(with_drawn_cases(matrix, options.out))
+            cells = tuple(shard_cells(planned, options.shard, durations))
             run_id = results.start_run(
                 matrix.digest, cells, argv=sys.argv[1:], versions={"harness": __version__}
             )
