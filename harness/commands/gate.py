@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -27,6 +28,7 @@ from harness.report.files import write_atomically
 from harness.report.gate_console import render_decision
 from harness.report.gate_junit import write_gate_junit
 from harness.report.gate_markdown import markdown
+from harness.report.github import annotations, append_summary, is_github
 from harness.report.html import write_html
 from harness.report.jsonl import write_results
 from harness.store import FILE_NAME, Store
@@ -86,6 +88,10 @@ def gate_command(path: Path, options: Options) -> int:
     if options.run.as_json:
         print(json.dumps(decision.to_json()))
     render_decision(decision, paths, console, quiet=options.run.quiet)
+    if is_github(os.environ):
+        append_summary(markdown(decision))
+        for line in annotations(decision):
+            console.print(line, markup=False, soft_wrap=True)
     return decision.answer.exit_code
 
 
