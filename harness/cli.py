@@ -296,6 +296,51 @@ def bisect(
     _leave(lambda: bisect_command(" ".join(cell), options))
 
 
+@app.command(
+    epilog="Example: python -m harness reduce '1.5.0 13.3.1 sm_120 occupancy=16 allow_tma=false' --budget 300"
+)
+def reduce(
+    cell: CellArgument,
+    out: OutOption = DEFAULT_OUT,
+    to: Annotated[
+        Path | None, typer.Option(help="Directory of the result (default: OUT/reduce/CELL).")
+    ] = None,
+    store: StoreOption = None,
+    matrix: Annotated[
+        Path | None, typer.Option(help="Pick the cell from this matrix instead of earlier results.")
+    ] = None,
+    budget: Annotated[float | None, typer.Option(min=1, help="Seconds it may take at most.")] = None,
+    oracle: Annotated[
+        str, typer.Option(help="What must stay bad (default: the same signature); as for bisect.")
+    ] = "",
+    good: Annotated[
+        str | None,
+        typer.Option(help="Toolchain on which it must stay good: a name or a cuda-toolkit version."),
+    ] = None,
+    no_good: Annotated[bool, typer.Option("--no-good", help="Ask no toolchain to stay good.")] = False,
+    jobs: JobsOption = None,
+    offline: OfflineOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Boil a finding down to the smallest kernel and configuration that still show it."""
+    from harness.commands.reduce import Options, reduce_command
+
+    options = Options(
+        out=out,
+        to=to,
+        store=store,
+        matrix=matrix,
+        budget=budget,
+        oracle=oracle,
+        good=good,
+        no_good=no_good,
+        jobs=jobs,
+        offline=offline,
+        as_json=as_json,
+    )
+    _leave(lambda: reduce_command(" ".join(cell), options))
+
+
 @app.command(epilog="Example: python -m harness gate matrix.toml --baseline 13.3.1 --candidate 13.4.3")
 def gate(
     matrix: MatrixArgument = Path("matrix.toml"),
