@@ -28,7 +28,7 @@ from harness.report.files import write_atomically
 from harness.report.gate_console import render_decision
 from harness.report.gate_junit import write_gate_junit
 from harness.report.gate_markdown import markdown
-from harness.report.github import annotations, append_summary, is_github
+from harness.report.github import append_summary, is_github, workflow_commands
 from harness.report.html import write_html
 from harness.report.jsonl import write_results
 from harness.store import FILE_NAME, Store
@@ -90,7 +90,7 @@ def gate_command(path: Path, options: Options) -> int:
     render_decision(decision, paths, console, quiet=options.run.quiet)
     if is_github(os.environ):
         append_summary(markdown(decision))
-        for line in annotations(decision):
+        for line in workflow_commands(decision):
             console.print(line, markup=False, soft_wrap=True)
     return decision.answer.exit_code
 

@@ -24,7 +24,7 @@ def is_github(environment: Mapping[str, str]) -> bool:
     return environment.get("GITHUB_ACTIONS") == "true"
 
 
-def annotations(decision: Decision) -> Iterable[str]:
+def workflow_commands(decision: Decision) -> Iterable[str]:
     """Workflow commands, heaviest reason first: an error for what fails, a warning for what warns."""
     told: dict[str, int] = {}
     for reason in decision.reasons:

@@ -22,7 +22,7 @@ from harness.model import CellResult, Judgement, Verdict
 from harness.report.gate_console import render_decision
 from harness.report.gate_junit import write_gate_junit
 from harness.report.gate_markdown import code, escape, markdown
-from harness.report.github import annotations, append_summary
+from harness.report.github import append_summary, workflow_commands
 
 SCHEMAS = Path(__file__).parent / "schemas"
 
@@ -144,7 +144,7 @@ def test_junit_tells_the_undecided_from_the_unknown(tmp_path: Path, make: Maker)
 
 
 def test_github_is_told_what_fails_and_what_warns(no_go: Decision) -> None:
-    lines = list(annotations(no_go))
+    lines = list(workflow_commands(no_go))
     assert lines[0].startswith("::error title=no-go%3A regressed (13.4.3 → 13.3.1)::6 cells good before: ")
     assert {line.partition(" ")[0] for line in lines} == {"::error", "::warning"}
     assert f"%0Aexplain {no_go.reasons[0].example}" in lines[0]
@@ -155,7 +155,7 @@ def test_no_text_makes_a_workflow_command_of_its_own(make: Maker) -> None:
     before = [make.answer(make.cell("13.4.3"))]
     after = [CellResult(make.cell("13.3.1"), Judgement(Verdict.HANG, said, said))]
     decision = replace(judged(before, after), candidate=said)
-    for line in annotations(decision):
+    for line in workflow_commands(decision):
         assert "\n" not in line and "\r" not in line
         title = line.partition("title=")[2].partition("::")[0]
         assert "," not in title and ":" not in title
@@ -163,7 +163,7 @@ def test_no_text_makes_a_workflow_command_of_its_own(make: Maker) -> None:
 
 def test_github_shows_ten_of_a_kind(no_go: Decision) -> None:
     many = replace(no_go, reasons=no_go.reasons[:1] * 30)
-    assert len(list(annotations(many))) == 10
+    assert len(list(workflow_commands(many))) == 10
 
 
 def test_the_summary_is_added_to_the_jobs(tmp_path: Path) -> None:
