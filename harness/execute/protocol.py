@@ -231,7 +231,8 @@ class RelationSeen(Record):
 
 @dataclass(frozen=True)
 class Timing(Record):
-    """Device time by events, L2 flushed before each launch.
+    """Device time by events, L2 flushed before each launch; the `warm_` ones without flushing, as a
+    caller in a loop sees it: where the data fit into L2, that shows instructions rather than memory.
 
     `samples_us` holds every launch in the order they ran, so that two distributions can be compared;
     `spread_us` is the distance between the 10th and the 90th percentile. `bytes_moved` counts
@@ -247,6 +248,8 @@ class Timing(Record):
     copy_bytes_per_second: float
     copy_bytes: int
     samples_us: tuple[float, ...] = ()
+    warm_median_us: float | None = None
+    warm_samples_us: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Device time of a launch, by events, with the L2 cache flushed before each.
+"""Device time of a launch, by events, with the L2 cache flushed before each, and once more without.
 
 The bandwidth is set beside that of a plain device-to-device copy of the same number of bytes, measured the
 same way in the same process, so that a number means something on any GPU. Never a verdict by itself.
@@ -43,6 +43,7 @@ def measure(
         gpu.check("cuMemcpyDtoDAsync", target, source, copied, gpu.stream)
 
     kernel_us = _time(gpu, launch, flush, size)
+    warm_us = _time(gpu, launch, flush, 0)
     copy_us = _time(gpu, copy, flush, size)
     median, copy_median = float(np.median(kernel_us)), float(np.median(copy_us))
     low, high = np.percentile(kernel_us, (10, 90))
@@ -55,16 +56,20 @@ def measure(
         copy_bytes_per_second=round(2 * copied / copy_median * 1e6, 1) if copy_median else 0.0,
         copy_bytes=copied,
         samples_us=tuple(round(us, 3) for us in kernel_us),
+        warm_median_us=round(float(np.median(warm_us)), 3),
+        warm_samples_us=tuple(round(us, 3) for us in warm_us),
     )
 
 
 def _time(gpu: Gpu, work: Callable[[], None], flush: int, size: int) -> list[float]:
-    """Microseconds of each of `LAUNCHES` runs, after two that warm up."""
+    """Microseconds of each of `LAUNCHES` runs, after two that warm up; `size` bytes are filled before
+    each to flush the L2 cache, none where it is to stay warm."""
     flags = int(gpu.driver.CUevent_flags.CU_EVENT_DEFAULT)
     pairs = [(gpu.check("cuEventCreate", flags), gpu.check("cuEventCreate", flags)) for _ in range(LAUNCHES)]
     try:
         for start, end in (*pairs[:2], *pairs):
-            gpu.fill(flush, size, 0)
+            if size:
+                gpu.fill(flush, size, 0)
             gpu.check("cuEventRecord", start, gpu.stream)
             work()
             gpu.check("cuEventRecord", end, gpu.stream)
