@@ -45,6 +45,7 @@ def launch_for(make: Maker, occupancy: int | None, layout: str = "sliced") -> La
     case = Case("rmsnorm.tiled", (12, 40), "bfloat16", Hints(occupancy), knobs, layout, engine="jit")
     cell = Cell(TOOLCHAIN, "sm_90", case)
     kernel = get("rmsnorm.tiled")
+    timeouts = {2: Timeouts(launch=0.5), 3: Timeouts(compile=0.5)}.get(occupancy or 0, Timeouts())
     return launch_of(
         cell, kernel, make.inspection(), Path("unused"), "c", 132, Timeouts(launch=0.5, compile=1.0)
     )
