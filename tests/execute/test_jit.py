@@ -46,9 +46,7 @@ def launch_for(make: Maker, occupancy: int | None, layout: str = "sliced") -> La
     cell = Cell(TOOLCHAIN, "sm_90", case)
     kernel = get("rmsnorm.tiled")
     timeouts = {2: Timeouts(launch=0.5), 3: Timeouts(compile=0.5)}.get(occupancy or 0, Timeouts())
-    return launch_of(
-        cell, kernel, make.inspection(), Path("unused"), "c", 132, Timeouts(launch=0.5, compile=1.0)
-    )
+    return launch_of(cell, kernel, make.inspection(), Path("unused"), "c", 132, timeouts)
 
 
 def run(supervisor: Supervisor, tree: jit.JitTree, launches: list[Launch]) -> dict[str, Observation]:
