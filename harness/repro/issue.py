@@ -123,6 +123,7 @@ def _misc(repro: Repro, place: Place, facts: Facts) -> str:
         "Components": ", ".join(f"{name} {version}" for name, version in facts.components.items()),
         "Architectures": ", ".join(place.targets),
         "Driver": facts.driver,
+        "On a device": repro.observed,
         "Flags": _flags(repro, place),
         "Bytecode version": repro.bytecode_version or "",
         "Bisection": bisect_words(bisected(repro.folder)),

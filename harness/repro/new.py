@@ -192,6 +192,7 @@ def _draft(folder: Path, request: Request, known: str, symptom: Symptom) -> Repr
         verdict=str(result.verdict),
         component=component,
         origin="",
+        observed="",
         deadline=request.deadline,
         bytecode_version=None,
         case=None,

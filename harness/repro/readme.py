@@ -33,6 +33,9 @@ def _lines(repro: Repro) -> Iterator[str]:
     if repro.component:
         facts.append(f"Component: {repro.component}.")
     yield " ".join(facts)
+    if repro.observed:
+        yield ""
+        yield repro.observed
     edges = bisect_words(bisected(repro.folder))
     if edges:
         yield ""

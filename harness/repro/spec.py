@@ -93,6 +93,7 @@ class Repro:
     verdict: str
     component: str
     origin: str
+    observed: str
     deadline: float
     bytecode_version: str | None
     case: Case | None
@@ -178,6 +179,7 @@ class ReproTable(Table):
     verdict: Sentence = Field("", description="Verdict where bad.", examples=["compile_timeout"])
     component: Sentence = Field("", description="Guilty component.", examples=["tileiras"])
     origin: Sentence = Field("", description="What it was made from.", examples=[""])
+    observed: Sentence = Field("", description="What was seen on a device.", examples=[""])
     deadline: Seconds = Field(60.0, description="Seconds a compile may take.", examples=[60])
     bytecode_version: Version | None = Field(None, description="Of the bytecode files.", examples=["13.2"])
     targets: tuple[Arch, ...] = Field((), description="Architectures.", examples=[["sm_90"]])
@@ -233,6 +235,7 @@ def _repro(folder: Path, table: ReproTable) -> Repro:
         verdict=table.verdict,
         component=table.component,
         origin=table.origin,
+        observed=table.observed,
         deadline=table.deadline,
         bytecode_version=table.bytecode_version,
         case=case,
@@ -284,7 +287,7 @@ def write_spec(repro: Repro) -> str:
     return text
 
 
-_OPTIONAL = ("verdict", "component", "origin", "bytecode_version")
+_OPTIONAL = ("verdict", "component", "origin", "observed", "bytecode_version")
 
 
 def _parameters(tables: list[dict[str, object]]) -> list[str]:
