@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from junitparser import Error, Failure, JUnitXml, Skipped
+from junitparser import Error, Failure, JUnitXml, Skipped, xunit2
 from lxml import etree
 from made_results import Maker
 
 from harness.judge import judge_compile, judge_not_run
 from harness.model import CellResult, Judgement, Verdict
+from harness.report import junit
 from harness.report.junit import write_junit, xml_text
 
 SCHEMAS = Path(__file__).parent / "schemas"
@@ -158,3 +159,69 @@ def test_long_times_are_valid(
 def test_no_results_is_a_valid_file(tmp_path: Path, jenkins: etree.XMLSchema) -> None:
     write_junit([], tmp_path / "junit.xml")
     jenkins.assertValid(etree.parse(tmp_path / "junit.xml"))
+
+
+def reran(make: Maker, verdict: Verdict, evidence: dict[str, object], attempts: int) -> CellResult:
+    cell = make.cell(device=None)
+    judgement = Judgement(verdict, f"{verdict}/x", f"says {verdict}", evidence=evidence)
+    return CellResult(cell, judgement, observation={"attempts": [{}] * attempts})
+
+
+def test_a_confirmed_failure_has_a_rerun_for_every_further_run(
+    tmp_path: Path, make: Maker, jenkins: etree.XMLSchema, surefire: etree.XMLSchema
+) -> None:
+    path = tmp_path / "junit.xml"
+    write_junit([reran(make, Verdict.HANG, {"confirmed": True}, 2)], path)
+    check(path, jenkins, surefire)
+    (suite,) = xunit2.JUnitXml.fromfile(str(path))
+    (case,) = suite
+    assert [failure.type for failure in case.result] == ["hang"]
+    assert [rerun.type for rerun in case.rerun_failures()] == ["hang", "hang"]
+    assert case.rerun_failures()[1].message == "run 3, in a fresh process: says hang"
+    assert case.is_rerun and not case.is_flaky
+
+
+def test_a_flaky_cell_fails_and_tells_every_bad_run(
+    tmp_path: Path, make: Maker, jenkins: etree.XMLSchema, surefire: etree.XMLSchema
+) -> None:
+    path = tmp_path / "junit.xml"
+    runs = [
+        Judgement(verdict, None, f"said {verdict} <&\x00").to_json()
+        for verdict in (Verdict.HANG, Verdict.PASS, Verdict.WRONG_RESULT)
+    ]
+    write_junit([reran(make, Verdict.FLAKY, {"verdicts": runs}, 2)], path)
+    check(path, jenkins, surefire)
+    (suite,) = xunit2.JUnitXml.fromfile(str(path))
+    (case,) = suite
+    assert suite.failures == 1
+    assert [failure.type for failure in case.result] == ["flaky"]
+    assert [(flake.type, flake.message) for flake in case.flaky_failures()] == [
+        ("hang", "run 1 of 3: said hang <&\ufffd"),
+        ("wrong_result", "run 3 of 3: said wrong_result <&\ufffd"),
+    ]
+    assert case.flaky_failures()[0].stack_trace == "run 1 of 3: said hang <&\ufffd"
+
+
+def test_evidence_is_cut_a_case_and_a_file(
+    tmp_path: Path, make: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = [
+        CellResult(
+            make.cell(shape=(rows, 64)), Judgement(Verdict.HANG, "x", "x", evidence={"raw": "y" * 9000})
+        )
+        for rows in range(1, 4)
+    ]
+    budget = junit._Budget(10_000)
+    monkeypatch.setattr(junit, "_Budget", lambda: budget)
+    write_junit(results, tmp_path / "junit.xml")
+    (suite,) = JUnitXml.fromfile(str(tmp_path / "junit.xml"))
+    kept = [case.system_out.count("y") for case in suite]
+    assert kept[0] <= 6000 and kept[1] <= 4000 and kept[2] <= 1
+    assert all("in all, in results.jsonl" in case.system_out for case in suite)
+
+
+def test_names_are_unique(tmp_path: Path, lab_run: list[CellResult]) -> None:
+    """GitLab ignores all but the first of equal names."""
+    write_junit(lab_run, tmp_path / "junit.xml")
+    names = [case.name for suite in JUnitXml.fromfile(str(tmp_path / "junit.xml")) for case in suite]
+    assert len(names) == len(set(names)) == len(lab_run)
