@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..model import Inspection, PoolBooks, PoolSite
+from ..model import Inspection, PoolAnswer, PoolBooks, PoolSite
 from .code_graph import CodeGraph
 from .cubin import Cubin, CubinError, read_cubin
 from .lines import line_at
 from .occupancy import occupancy
 from .register_pool import books_without_requests, pool_books
-from .sass import Disassembler, DisassemblyError
+from .sass import Disassembler, DisassemblyError, Undecodable
 from .warp_flow import warp_routes
 from .words import PoolWord, WordCensus, census
 
@@ -69,7 +69,10 @@ def _books(
     if known is not None:
         books = PoolBooks.from_json(known)
     else:
-        books = _closed(kernel, words, disassembler)
+        try:
+            books = _closed(kernel, words, disassembler)
+        except Undecodable as refusal:
+            return _unread(kernel, words, str(refusal))
         disassembler.cache.remember("pool_books", key, books.to_json())
     table = kernel.source_lines()
     return replace(
@@ -82,6 +85,21 @@ def _closed(kernel: Cubin, words: WordCensus, disassembler: Disassembler) -> Poo
     graph = CodeGraph(listing, [word.pc for word in words.pool])
     sites = [replace(_site(word), text=str(listing[word.pc // 16])) for word in words.pool]
     return pool_books(kernel.registers, kernel.threads, sites, warp_routes(graph, kernel.block))
+
+
+def _unread(kernel: Cubin, words: WordCensus, why: str) -> PoolBooks:
+    """No books where no nvdisasm reads the code: the compiler's answer stands, the proof does not."""
+    return PoolBooks(
+        answer=PoolAnswer.UNKNOWN,
+        launch_registers=kernel.registers,
+        threads=kernel.threads,
+        sites=tuple(_site(word) for word in words.pool),
+        groups=(),
+        needed=0,
+        freed_at_most=0,
+        freed_at_least=0,
+        proof=(why,),
+    )
 
 
 def _site(word: PoolWord) -> PoolSite:

@@ -35,6 +35,10 @@ class DisassemblyError(Exception):
     """nvdisasm is missing or failed; the text says which and what to do."""
 
 
+class Undecodable(DisassemblyError):
+    """nvdisasm ran, and refused the code: it met an instruction that it does not know."""
+
+
 class Memo(Protocol):
     """The part of the compile cache that is used here: plain values, remembered by kind and key."""
 
@@ -140,8 +144,10 @@ class Disassembler:
                 else f"ended in {done.exit_code}"
             )
             words = done.stderr.strip().splitlines()
-            raise DisassemblyError(
-                f"nvdisasm {how} on the code of sm_{cubin.arch}: {words[-1] if words else 'it said nothing'}"
+            refused = not done.timed_out and done.exit_code is not None
+            errors = [line for line in words if "error" in line] or words[-1:]
+            raise (Undecodable if refused else DisassemblyError)(
+                f"nvdisasm {how} on the code of sm_{cubin.arch}: {errors[0] if errors else 'it said nothing'}"
             )
         return _parsed(done.stdout, len(cubin.code) // BYTES_PER_INSTRUCTION)
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from recorded_cubins import MemoryMemo, recorded
 
-from harness.inspect import Disassembler, DisassemblyError, sass
+from harness.inspect import Disassembler, DisassemblyError, inspect_cubin, sass
 from harness.inspect.cubin import read_cubin
 from harness.inspect.lines import line_at
+from harness.model import PoolAnswer
 from harness.process import Supervisor
 
 DEADLOCK = recorded("deadlock-13.3.1-sm_90")
@@ -167,3 +168,15 @@ def test_what_is_remembered_is_plain(supervisor: Supervisor) -> None:
     memo = MemoryMemo()
     Disassembler(supervisor, memo).listing(read_cubin(recorded("two-kernels-sm_90"), "first"))
     json.dumps(list(memo.kept.values()))
+
+
+def test_code_that_no_nvdisasm_reads_has_no_books_but_all_else(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    script = "echo \"nvdisasm error   : Opclass 'nop_', undefined value 0x10\" >&2; exit 1"
+    refusing = Disassembler(supervisor, MemoryMemo(), tool(tmp_path / "nvdisasm", script))
+    seen = inspect_cubin(DEADLOCK, "sm_90", refusing)
+    assert (seen.registers, seen.threads) == (24, 256)
+    assert seen.books is not None
+    assert seen.books.answer is PoolAnswer.UNKNOWN
+    assert "Opclass 'nop_'" in seen.books.proof[0]
