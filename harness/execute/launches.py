@@ -33,9 +33,10 @@ def launch_of(
     timed: bool = False,
 ) -> Launch:
     """The launch of a cell's case. Raises ValueError for a kernel that says nothing about its grid."""
+    case = cell.case
+    kernel = kernel.described_by(case)
     if kernel.grid is None:
         raise ValueError(f"kernel {kernel.name} does not say its launch grid")
-    case = cell.case
     jit = _jit(case, kernel) if case.engine == "jit" else None
     related = jit is None and int(case.digest[:8], 16) % RELATED == 0
     return Launch(
@@ -103,6 +104,7 @@ def _grid(kernel: Kernel, values: Values, sm_count: int) -> tuple[int, int, int]
 
 def nothing_to_launch(case: Case, kernel: Kernel, sm_count: int) -> str | None:
     """Why there is no launch for this case, in one sentence; None if there is one."""
+    kernel = kernel.described_by(case)
     if kernel.grid is None:
         return f"kernel {kernel.name} does not say its launch grid"
     if 0 in _grid(kernel, kernel.values(case), sm_count):
@@ -118,7 +120,7 @@ def arguments_of(case: Case, kernel: Kernel) -> tuple[Argument, ...]:
     for argument in kernel.arguments:
         if isinstance(argument, ArrayArgument):
             p = placed[argument.name]
-            kind = case.values if argument.follows_layout else "normal"
+            kind = argument.values or (case.values if argument.follows_layout else "normal")
             found.append(ArrayValue(p.name, p.dtype, p.shape, p.strides, p.offset, argument.role, kind))
         elif isinstance(argument, ScalarArgument):
             found.append(ScalarValue(argument.name, argument.dtype, values[argument.of]))

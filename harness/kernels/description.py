@@ -9,13 +9,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from harness.kernels.arrays import Placement, assume, place
-from harness.model import Case, Constant, KernelSource, Parameter, Scalar, ScalarParameter, Specialization
+from harness.model import (
+    Array,
+    Case,
+    Constant,
+    KernelSource,
+    Parameter,
+    Scalar,
+    ScalarParameter,
+    Specialization,
+)
 
 
 @dataclass(frozen=True)
@@ -23,7 +32,8 @@ class ArrayArgument:
     """An array parameter. `dims` names its extents, e.g. ("M", "N"); dtype "$dtype" is the case's.
 
     `role`: in | out | inout. `dtype_for` replaces the dtype for some case dtypes (an 8-bit float
-    input has a bfloat16 output, say). The case's layout applies where `follows_layout` is set.
+    input has a bfloat16 output, say). The case's layout and kind of values apply where `follows_layout` is
+    set; `values` names a kind of its own.
     """
 
     name: str
@@ -31,6 +41,7 @@ class ArrayArgument:
     dtype: str = "$dtype"
     role: str = "in"
     follows_layout: bool = False
+    values: str | None = None
     dtype_for: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -80,6 +91,34 @@ class Kernel:
     reference: str | None = None
     rows: str | None = None
     dtypes: tuple[str, ...] = ()
+
+    def described_by(self, case: Case) -> Kernel:
+        """The kernel with the arguments and grid that a case spells out, where it does."""
+        run = case.run
+        if run is None:
+            return self
+        launched = {argument.name: argument for argument in run.arguments}
+        arguments: list[Argument] = []
+        known: dict[str, Scalar] = {}
+        for parameter in case.parameters:
+            if isinstance(parameter, Constant):
+                arguments.append(ConstantArgument(parameter.name, parameter.name))
+                known[parameter.name] = parameter.value
+            elif isinstance(parameter, ScalarParameter):
+                arguments.append(ScalarArgument(parameter.name, parameter.dtype, parameter.name))
+                known[parameter.name] = launched[parameter.name].value
+            elif isinstance(parameter, Array):
+                told = launched[parameter.name]
+                extents = {f"{told.name}.shape[{axis}]": n for axis, n in enumerate(told.shape)}
+                arguments.append(
+                    ArrayArgument(
+                        told.name, tuple(extents), parameter.dtype, told.role, False, told.values
+                    )
+                )
+                known |= extents
+        return replace(
+            self, arguments=tuple(arguments), knobs=known, grid=lambda values, sm_count: run.grid
+        )
 
     def values(self, case: Case) -> dict[str, Any]:
         """Dimensions and settings of a case, heuristics applied."""
