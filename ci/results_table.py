@@ -79,6 +79,8 @@ def _kept(row: Row, static: Row | None) -> Row:
         ],
         "median_us": timing["median_us"] if alone else None,
         "spread_us": timing["spread_us"] if alone else None,
+        "warm_median_us": timing.get("warm_median_us") if alone else None,
+        "warm_samples_us": timing.get("warm_samples_us") if alone else None,
     }
 
 

@@ -13,7 +13,7 @@ by itself. A shift is `clear` only if
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from math import sqrt
 from statistics import NormalDist, median, quantiles
@@ -28,12 +28,16 @@ _ENOUGH = 5
 
 @dataclass(frozen=True)
 class Measured(Record):
-    """Device time in one process, in microseconds; `low` and `high` are its 10th and 90th percentile."""
+    """Device time in one process, in microseconds; `low` and `high` are its 10th and 90th percentile.
+
+    `warm` is the same without flushing the L2 cache before each launch, where that was measured too.
+    """
 
     median: float
     low: float
     high: float
     samples: tuple[float, ...] = ()
+    warm: Measured | None = None
 
 
 @dataclass(frozen=True)
@@ -55,10 +59,18 @@ def measured(timing: Mapping[str, Any] | None) -> Measured | None:
         return None
     middle, spread = float(timing["median_us"]), float(timing.get("spread_us") or 0.0)
     samples = tuple(float(sample) for sample in timing.get("samples_us") or ())
-    if len(samples) >= _ENOUGH:
-        deciles = quantiles(samples, n=10, method="inclusive")
-        return Measured(middle, deciles[0], deciles[-1], samples)
-    return Measured(middle, middle - spread / 2, middle + spread / 2)
+    warm = _sampled(tuple(float(sample) for sample in timing.get("warm_samples_us") or ()))
+    if (cold := _sampled(samples)) is not None:
+        return replace(cold, median=middle, warm=warm)
+    return Measured(middle, middle - spread / 2, middle + spread / 2, warm=warm)
+
+
+def _sampled(samples: tuple[float, ...]) -> Measured | None:
+    """A process by its launches; None where they are too few to show their scatter."""
+    if len(samples) < _ENOUGH:
+        return None
+    deciles = quantiles(samples, n=10, method="inclusive")
+    return Measured(median(samples), deciles[0], deciles[-1], samples)
 
 
 def shift(baseline: Sequence[Measured], candidate: Sequence[Measured]) -> Shift:

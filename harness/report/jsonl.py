@@ -130,7 +130,9 @@ def _abridged(row: Mapping[str, Any]) -> dict[str, Any] | None:
     """What rows that were cut down for keeping say of a run."""
     kept = {"outputs": row.get("outputs")}
     if row.get("median_us"):
-        kept["timing"] = {key: row.get(key) for key in ("median_us", "spread_us", "samples_us")}
+        kept["timing"] = {
+            key: row.get(key) for key in ("median_us", "spread_us", "samples_us", "warm_samples_us")
+        }
     return kept if any(kept.values()) else None
 
 
