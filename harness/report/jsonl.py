@@ -128,11 +128,11 @@ def result_of(row: Mapping[str, Any], known: Mapping[str, Cell]) -> CellResult:
 
 def _abridged(row: Mapping[str, Any]) -> dict[str, Any] | None:
     """What rows that were cut down for keeping say of a run."""
-    kept = {"outputs": row.get("outputs")}
+    kept: dict[str, Any] = {"outputs": row.get("outputs")}
     if row.get("median_us"):
-        kept["timing"] = {
-            key: row.get(key) for key in ("median_us", "spread_us", "samples_us", "warm_samples_us")
-        }
+        kept["timing"] = {key: row.get(key) for key in ("median_us", "spread_us", "samples_us")}
+        if row.get("warm_samples_us"):
+            kept["timing"]["warm_samples_us"] = row["warm_samples_us"]
     return kept if any(kept.values()) else None
 
 
