@@ -111,14 +111,10 @@ class Kernel:
                 told = launched[parameter.name]
                 extents = {f"{told.name}.shape[{axis}]": n for axis, n in enumerate(told.shape)}
                 arguments.append(
-                    ArrayArgument(
-                        told.name, tuple(extents), parameter.dtype, told.role, False, told.values
-                    )
+                    ArrayArgument(told.name, tuple(extents), parameter.dtype, told.role, False, told.values)
                 )
                 known |= extents
-        return replace(
-            self, arguments=tuple(arguments), knobs=known, grid=lambda values, sm_count: run.grid
-        )
+        return replace(self, arguments=tuple(arguments), knobs=known, grid=lambda values, sm_count: run.grid)
 
     def values(self, case: Case) -> dict[str, Any]:
         """Dimensions and settings of a case, heuristics applied."""
