@@ -94,7 +94,7 @@ class Decision:
             "reasons": [
                 {
                     "kind": f"{reason.weight}: {reason.kind}".replace("_", " "),
-                    "text": "; ".join([reason.title, *reason.details[:SHOWN_DETAILS]]),
+                    "text": "; ".join([reason.title, *reason.details[:2]]),
                     "cells": list(reason.cells),
                     "command": reason.command,
                 }
