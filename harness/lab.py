@@ -7,6 +7,7 @@ Every command that compiles (run, explain, bisect, reduce, gate) goes through he
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -99,7 +100,7 @@ class Lab:
         self.store = open_store(store)
         self.deadlines = deadlines or Deadlines()
         self.supervisor = Supervisor()
-        self.cache = Cache(self.store.root / "cache")
+        self.cache = Cache(self.store.root / "cache", writable=self.store.writable)
         self.provisioner = Provisioner(self.store, self.supervisor, offline=offline, progress=progress)
         self.compiler = Compiler(self.supervisor, self.cache)
         self.disassembler = Disassembler(self.supervisor, self.cache)
@@ -107,8 +108,10 @@ class Lab:
         """CPU seconds inside tileiras and ptxas so far, of compiles that really ran."""
         self._tracers: dict[str, Tracer] = {}
         self._lock = threading.Lock()
+        self._using = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
+        self._using.enter_context(self.store.shared())
         self.supervisor.__enter__()
         return self
 
@@ -121,6 +124,7 @@ class Lab:
         for tracer in self._tracers.values():
             tracer.close()
         self.supervisor.__exit__(kind, error, traceback)
+        self._using.close()
 
     @property
     def tracer_cpu_seconds(self) -> float:

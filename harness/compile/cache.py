@@ -31,10 +31,14 @@ class CacheError(Exception):
 
 
 class Cache:
-    """Blobs by digest, outcomes by key. Safe to share between threads and between processes."""
+    """Blobs by digest, outcomes by key. Safe to share between threads and between processes.
 
-    def __init__(self, root: Path) -> None:
+    One that is not `writable` serves what it holds and remembers nothing new.
+    """
+
+    def __init__(self, root: Path, *, writable: bool = True) -> None:
         self.root = root
+        self._writable = writable
         self._guard = threading.Lock()
         self._locks: weakref.WeakValueDictionary[str, _Exclusive] = weakref.WeakValueDictionary()
 
@@ -65,6 +69,8 @@ class Cache:
 
     def remember(self, kind: str, key: str, value: dict[str, Any]) -> None:
         """Store an outcome under a key; the last writer wins. Raises `CacheError`."""
+        if not self._writable:
+            return
         self._write(self._memo(kind, key), json.dumps({"key": key, "value": value}).encode())
 
     def recall(self, kind: str, key: str) -> dict[str, Any] | None:
@@ -89,7 +95,9 @@ class Cache:
         """
         with self._guard:
             mine = self._locks.setdefault(key, _Exclusive())
-        with mine.lock, self._between_processes(key, patience, stop):
+        with mine.lock, contextlib.ExitStack() as others:
+            if self._writable:
+                others.enter_context(self._between_processes(key, patience, stop))
             yield
 
     @contextlib.contextmanager

@@ -5,6 +5,7 @@ from harness.toolchain.errors import (
     NotInStore,
     ProvisionError,
     StoreError,
+    StoreFailed,
     UnknownVersion,
     UnsupportedFrontend,
 )
@@ -19,6 +20,7 @@ __all__ = [
     "Provisioner",
     "Store",
     "StoreError",
+    "StoreFailed",
     "UnknownVersion",
     "UnsupportedFrontend",
     "open_store",

@@ -11,6 +11,10 @@ class StoreError(ProvisionError):
     """The store cannot be used: no permission, disk full, or held by another run for too long."""
 
 
+class StoreFailed(StoreError):
+    """An open store failed under a run: its disk is full, read-only all of a sudden, or gone."""
+
+
 class UnknownVersion(ProvisionError):
     """No such version of this package exists; the text lists what does."""
 

@@ -219,8 +219,9 @@ class Resolver:
         listed = _usable(package, found)
         if not listed:
             raise InstallError(f"the package index has no usable {package}: it lists only {', '.join(found)}")
-        path = self.store.directory("index") / plain_name(f"{package}.json")
-        self.store.write_json(path, {"package": package, "versions": listed, "asked_at": time.time()})
+        if self.store.writable:
+            path = self.store.directory("index") / plain_name(f"{package}.json")
+            self.store.write_json(path, {"package": package, "versions": listed, "asked_at": time.time()})
         return listed
 
     def _absent(self, what: str, why: str) -> NotInStore:

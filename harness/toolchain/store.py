@@ -5,6 +5,7 @@ Invariants, for any number of runs at once and for any moment of a power cut or 
 - What has its final name is complete. Everything is built in a scratch directory of the same file
   system and gets its name by one atomic rename (`publish`, `write_json`).
 - A lock is an flock, so the kernel releases it with its holder, however that ended.
+- Whoever uses the store shares it (`shared`); `clean` deletes only while it is `alone`.
 - A scratch directory belongs to whoever holds the lock beside it. One that nobody holds is litter
   of a dead run, and the next `open_store` sweeps it.
 """
@@ -27,7 +28,8 @@ from typing import Any
 
 import platformdirs
 
-from harness.toolchain.errors import StoreError
+from harness.toolchain.errors import StoreError, StoreFailed
+from harness.toolchain.marker import MARKER, is_marked, is_store, mark
 
 STORE_VARIABLE = "HARNESS_STORE"
 """Environment variable that moves the store."""
@@ -35,14 +37,19 @@ STORE_VARIABLE = "HARNESS_STORE"
 _LOCK_PATIENCE_SECONDS = 900.0
 _LOCK_PAUSE_SECONDS = 0.05
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_NOT_ALLOWED = (errno.EROFS, errno.EACCES, errno.EPERM)
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
 
 
 @dataclass(frozen=True)
 class Store:
-    """An open store. All methods raise StoreError where the directory refuses."""
+    """An open store. All methods raise StoreError where the directory refuses.
+
+    One that is not `writable` serves what it holds; whatever must write there raises.
+    """
 
     root: Path
+    writable: bool = True
 
     def directory(self, name: str) -> Path:
         """A subdirectory, made if need be."""
@@ -64,19 +71,39 @@ class Store:
         raise to give up. StoreError after `patience` seconds.
         """
         path = self.directory("locks") / f"{plain_name(name)}.lock"
-        until = time.monotonic() + patience
         with self.guarded():
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            while not _try_lock(fd):
-                if time.monotonic() >= until:
-                    raise StoreError(
-                        f"{path} has been held by another process for {patience:g} s; "
-                        "end that process and run again"
-                    )
-                if waiting is not None:
-                    waiting()
-                time.sleep(_LOCK_PAUSE_SECONDS)
+            _wait_for_lock(fd, fcntl.LOCK_EX, path, waiting, patience)
+            yield
+        finally:
+            os.close(fd)
+
+    @contextlib.contextmanager
+    def shared(self, patience: float = _LOCK_PATIENCE_SECONDS) -> Iterator[None]:
+        """Use the store together with other runs, and keep `clean` off; waits for one that is at work."""
+        if not self.writable and not is_marked(self.root):
+            yield  # an older store that nobody can mark, and nobody can clean
+            return
+        marker = self.root / MARKER
+        with self.guarded():
+            fd = os.open(marker, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            _wait_for_lock(fd, fcntl.LOCK_SH, marker, None, patience)
+            yield
+        finally:
+            os.close(fd)
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep every run out of the store. StoreError, at once, where one is using it."""
+        with self.guarded():
+            fd = os.open(self.root / MARKER, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            if not _try_lock(fd):
+                raise StoreError(
+                    f"a run is using the store {self.root}; wait for its end, or end it, and try again"
+                )
             yield
         finally:
             os.close(fd)
@@ -143,7 +170,7 @@ class Store:
         except OSError as error:
             raise _explain(self.root, error, needed_bytes) from error
 
-    def full_disk(self, needed_bytes: int | None = None) -> StoreError:
+    def full_disk(self, needed_bytes: int | None = None) -> StoreFailed:
         """The error for a disk that has no room left."""
         return _full_disk(self.root, needed_bytes)
 
@@ -171,16 +198,39 @@ class Store:
 def open_store(path: Path | None = None) -> Store:
     """Open, or make, the store at `path`, else $HARNESS_STORE, else the user cache directory.
 
-    Raises StoreError where it cannot be written. Sweeps what dead runs left behind.
+    A store that is there but may not be written is opened for reading. StoreError where there is
+    nothing to read, StoreFailed where the disk is full. Sweeps what dead runs left behind.
     """
-    root = path or _default_root()
-    store = Store(Path(os.path.abspath(root.expanduser())))
-    with store.guarded():
-        store.root.mkdir(parents=True, exist_ok=True)
-    with store.scratch("probe") as probe, store.guarded():
-        (probe / "probe").write_bytes(b"\n")
-    store.sweep()
+    store = Store(_root(path))
+    try:
+        with store.guarded():
+            store.root.mkdir(parents=True, exist_ok=True)
+            mark(store.root)
+        with store.shared():
+            with store.scratch("probe") as probe, store.guarded():
+                (probe / "probe").write_bytes(b"\n")
+            store.sweep()
+    except StoreFailed as failure:
+        cause = failure.__cause__.errno if isinstance(failure.__cause__, OSError) else None
+        if cause in _NOT_ALLOWED and is_store(store.root):
+            return Store(store.root, writable=False)
+        if cause in _FULL:
+            raise
+        raise StoreError(str(failure)) from failure
     return store
+
+
+def existing_store(path: Path | None = None) -> Store:
+    """The store that is there already, for whoever wants to delete. StoreError where there is none."""
+    root = _root(path)
+    if not root.is_dir():
+        raise StoreError(f"there is no store at {root}; nothing was deleted")
+    if not is_marked(root):
+        raise StoreError(
+            f"{root} is no store of this harness, as it has no {MARKER}, so nothing was deleted; if an older "
+            "version made it, mark it first with: python -m harness doctor --store"
+        )
+    return Store(root)
 
 
 def plain_name(name: str) -> str:
@@ -190,31 +240,35 @@ def plain_name(name: str) -> str:
     return name
 
 
+def _root(path: Path | None) -> Path:
+    return Path(os.path.abspath((path or _default_root()).expanduser()))
+
+
 def _default_root() -> Path:
     moved = os.environ.get(STORE_VARIABLE)
     return Path(moved) if moved else platformdirs.user_cache_path("tile-harness")
 
 
-def _explain(root: Path, error: OSError, needed_bytes: int | None = None) -> StoreError:
+def _explain(root: Path, error: OSError, needed_bytes: int | None = None) -> StoreFailed:
     if error.errno in _FULL:
         return _full_disk(root, needed_bytes)
     reason = error.strerror or str(error)
-    return StoreError(
+    return StoreFailed(
         f"the store {root} cannot be written ({reason.lower()}); "
         f"set {STORE_VARIABLE} to a directory where you may write"
     )
 
 
-def _full_disk(root: Path, needed_bytes: int | None) -> StoreError:
+def _full_disk(root: Path, needed_bytes: int | None) -> StoreFailed:
     with contextlib.suppress(OSError):
         free = shutil.disk_usage(_existing(root)).free
         needed = f"about {_megabytes(needed_bytes)} needed, " if needed_bytes else ""
         room = f" ({needed}{_megabytes(free)} free)"
-        return StoreError(
+        return StoreFailed(
             f"the disk of the store {root} is full{room}; "
             f"free some space, or set {STORE_VARIABLE} to a directory on a larger disk"
         )
-    return StoreError(f"the disk of the store {root} is full; free some space there")
+    return StoreFailed(f"the disk of the store {root} is full; free some space there")
 
 
 def _existing(path: Path) -> Path:
@@ -225,9 +279,23 @@ def _megabytes(count: int) -> str:
     return f"{count / 1e6:.0f} MB"
 
 
-def _try_lock(fd: int) -> bool:
+def _wait_for_lock(
+    fd: int, kind: int, path: Path, waiting: Callable[[], None] | None, patience: float
+) -> None:
+    until = time.monotonic() + patience
+    while not _try_lock(fd, kind):
+        if time.monotonic() >= until:
+            raise StoreFailed(
+                f"{path} has been held by another process for {patience:g} s; end that process and run again"
+            )
+        if waiting is not None:
+            waiting()
+        time.sleep(_LOCK_PAUSE_SECONDS)
+
+
+def _try_lock(fd: int, kind: int = fcntl.LOCK_EX) -> bool:
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
