@@ -15,6 +15,7 @@ import contextlib
 import json
 import sqlite3
 from collections import Counter
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -38,9 +39,7 @@ def keep(run: Path, name: str, results: Path = RESULTS) -> None:
         "arch": gpu["arch"],
         "driver": gpu["driver"],
         "date": _date(run),
-        "kernel": kept[0]["kernel"],
-        "shape": kept[0]["shape"],
-        "dtype": kept[0]["dtype"],
+        **{key: _one_or_all(row[key] for row in kept) for key in ("kernel", "shape", "dtype")},
         "cuda_tile": sorted({row["cuda_tile"] for row in kept}),
         "cells": len(kept),
         "verdicts": dict(sorted(Counter(row["verdict"] for row in kept).items())),
@@ -49,6 +48,14 @@ def keep(run: Path, name: str, results: Path = RESULTS) -> None:
     results.mkdir(exist_ok=True)
     (results / f"{name}.json").write_text(json.dumps(header, indent=2) + "\n")
     (results / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept))
+
+
+def _one_or_all(values: Iterable[Any]) -> Any:
+    """The value if there is one, a list of the few there are, or how many."""
+    distinct = {json.dumps(value): value for value in values}
+    if len(distinct) == 1:
+        return next(iter(distinct.values()))
+    return list(distinct.values()) if len(distinct) <= 12 else f"{len(distinct)} different"
 
 
 def _question(row: Row) -> str:
