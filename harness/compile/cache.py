@@ -2,8 +2,8 @@
 
 Layout below the root: `blobs/ab/<sha256>` and `memo/<kind>/ab/<sha256 of the key>.json`. Files are
 written beside their place and renamed into it, so a reader sees a whole file or none, and
-concurrent runs may share a cache. A blob is checked against its name whenever it is read; whatever
-is corrupt counts as absent.
+concurrent runs may share a cache. A blob is checked against its name whenever it is read, a memo
+against the digest that it begins with; whatever is corrupt counts as absent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from harness.model import canonical_json
+
+T = TypeVar("T")
 
 _LOCK_RANGE = 1 << 62
 _POLL_SECONDS = 0.05
@@ -71,18 +75,27 @@ class Cache:
         """Store an outcome under a key; the last writer wins. Raises `CacheError`."""
         if not self._writable:
             return
-        self._write(self._memo(kind, key), json.dumps({"key": key, "value": value}).encode())
+        self._write(self._memo(kind, key), _sealed(canonical_json([kind, key, value]).encode("ascii")))
 
     def recall(self, kind: str, key: str) -> dict[str, Any] | None:
         """What was remembered under the key, or None."""
         try:
-            entry = json.loads(self._memo(kind, key).read_bytes())
+            entry = json.loads(_unsealed(self._memo(kind, key).read_bytes()))
         except (OSError, ValueError):
             return None
-        if not isinstance(entry, dict) or entry.get("key") != key:
+        if not (isinstance(entry, list) and len(entry) == 3 and entry[:2] == [kind, key]):
             return None
-        value = entry.get("value")
-        return value if isinstance(value, dict) else None
+        return entry[2] if isinstance(entry[2], dict) else None
+
+    def recall_as(self, kind: str, key: str, decode: Callable[[dict[str, Any]], T]) -> T | None:
+        """What was remembered, decoded; None where this version of the lab cannot decode it."""
+        value = self.recall(kind, key)
+        if value is None:
+            return None
+        try:
+            return decode(value)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            return None
 
     @contextlib.contextmanager
     def exclusive(
@@ -159,6 +172,23 @@ class Cache:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
             raise _explained(error, self.root) from error
+
+
+_HEAD, _MIDDLE, _END = b'{"sha256":"', b'","memo":', b"}\n"
+
+
+def _sealed(body: bytes) -> bytes:
+    """JSON text with its own digest in front. The digest is of the bytes, so a look-up need not write
+    the JSON out again to check it."""
+    return _HEAD + hashlib.sha256(body).hexdigest().encode("ascii") + _MIDDLE + body + _END
+
+
+def _unsealed(data: bytes) -> bytes:
+    """The text again. Raises ValueError for what is not as it was written."""
+    body = data[len(_HEAD) + 64 + len(_MIDDLE) : -len(_END)]
+    if data != _sealed(body):
+        raise ValueError("not as it was written")
+    return body
 
 
 class _Exclusive:

@@ -65,10 +65,8 @@ def _books(
     if all(word.kind == "dealloc" and word.registers is not None for word in words.pool):
         return books_without_requests(kernel.registers, kernel.threads, [_site(word) for word in words.pool])
     key = f"{_BOOKS_VERSION} {kernel.code_sha256} sm_{kernel.arch} {kernel.registers} × {kernel.block}"
-    known = disassembler.cache.recall("pool_books", key)
-    if known is not None:
-        books = PoolBooks.from_json(known)
-    else:
+    books = _remembered(disassembler, key)
+    if books is None:
         try:
             books = _closed(kernel, words, disassembler)
         except Undecodable as refusal:
@@ -78,6 +76,15 @@ def _books(
     return replace(
         books, sites=tuple(replace(site, source=line_at(table, site.pc, names)) for site in books.sites)
     )
+
+
+def _remembered(disassembler: Disassembler, key: str) -> PoolBooks | None:
+    """Books from the cache; None where there are none, or none that this version can read."""
+    known = disassembler.cache.recall("pool_books", key)
+    try:
+        return PoolBooks.from_json(known) if known is not None else None
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return None
 
 
 def _closed(kernel: Cubin, words: WordCensus, disassembler: Disassembler) -> PoolBooks:

@@ -91,18 +91,14 @@ class Disassembler:
         """The kernel's whole code section, in order. Raises `DisassemblyError`."""
         key = f"{cubin.code_sha256} sm_{cubin.arch} {self.identity}"
         known = self.cache.recall("sass", key)
-        if known is None:
-            known = {"instructions": self._disassemble(cubin)}
-            self.cache.remember("sass", key, known)
-        return tuple(
-            Instruction(
-                index * BYTES_PER_INSTRUCTION,
-                predicate,
-                opcode,
-                tuple(operands.split(",")) if operands else (),
-            )
-            for index, (predicate, opcode, operands) in enumerate(known["instructions"])
-        )
+        if known is not None:
+            try:
+                return _listed(known["instructions"])
+            except (LookupError, TypeError, ValueError, AttributeError):
+                pass  # what this version cannot read is made again
+        found = self._disassemble(cubin)
+        self.cache.remember("sass", key, {"instructions": found})
+        return _listed(found)
 
     def context(
         self,
@@ -163,6 +159,18 @@ class Disassembler:
         shutil.copyfile(path, copy)
         copy.chmod(0o700)
         return copy
+
+
+def _listed(found: Sequence[Sequence[str]]) -> tuple[Instruction, ...]:
+    return tuple(
+        Instruction(
+            index * BYTES_PER_INSTRUCTION,
+            predicate,
+            opcode,
+            tuple(operands.split(",")) if operands else (),
+        )
+        for index, (predicate, opcode, operands) in enumerate(found)
+    )
 
 
 def _packaged() -> Path | None:

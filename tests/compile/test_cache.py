@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -55,16 +56,57 @@ def test_a_corrupt_blob_is_deleted_and_can_be_stored_again(cache: Cache, corrupt
     assert cache.get(cache.put(b"content")) == b"content"
 
 
+def memo(cache: Cache) -> Path:
+    (path,) = (cache.root / "memo").rglob("*.json")
+    return path
+
+
 @pytest.mark.parametrize(
-    "corrupt", [b"", b"{", b"[]", b'{"key": "another", "value": {}}', b'{"key": "key"}', b"\xff"]
+    "corrupt",
+    [b"", b"{", b"[]", b"null", b'{"key": "key", "value": {"a": 1}}', b'{"sha256":"","memo":[]}\n', b"\xff"],
 )
 def test_a_corrupt_outcome_is_absent(cache: Cache, corrupt: bytes) -> None:
     cache.remember("kind", "key", {"a": 1})
-    (path,) = (cache.root / "memo").rglob("*.json")
-    path.write_bytes(corrupt)
+    memo(cache).write_bytes(corrupt)
     assert cache.recall("kind", "key") is None
     cache.remember("kind", "key", {"a": 2})
     assert cache.recall("kind", "key") == {"a": 2}
+
+
+def test_an_outcome_is_json_that_other_tools_can_read(cache: Cache) -> None:
+    cache.remember("kind", "key", {"a": 1})
+    assert json.loads(memo(cache).read_bytes())["memo"] == ["kind", "key", {"a": 1}]
+
+
+@given(at=st.integers(0), bit=st.integers(0, 7))
+@SHARED
+def test_a_flipped_bit_anywhere_makes_an_outcome_absent(cache: Cache, at: int, bit: int) -> None:
+    cache.remember("kind", "key", {"registers": 24, "answer": "impossible"})
+    data = bytearray(memo(cache).read_bytes())
+    data[at % len(data)] ^= 1 << bit
+    memo(cache).write_bytes(data)
+    assert cache.recall("kind", "key") is None
+
+
+def test_an_outcome_in_the_place_of_another_is_absent(cache: Cache) -> None:
+    cache.remember("kind", "key", {"a": 1})
+    cache.remember("kind", "other", {"a": 2})
+    cache.remember("sort", "key", {"a": 3})
+    places = {path.parent.parent.name: path for path in (cache.root / "memo").rglob("*.json")}
+    places["kind"].write_bytes(places["sort"].read_bytes())
+    assert sum(cache.recall("kind", key) is None for key in ("key", "other")) == 1
+
+
+def planted(value: dict[str, Any]) -> Any:
+    return value["a"]["b"]
+
+
+@pytest.mark.parametrize("value", [{}, {"a": 1}, {"a": []}, {"a": {}}])
+def test_what_cannot_be_decoded_is_absent(cache: Cache, value: dict[str, Any]) -> None:
+    cache.remember("kind", "key", value)
+    assert cache.recall_as("kind", "key", planted) is None
+    cache.remember("kind", "key", {"a": {"b": 7}})
+    assert cache.recall_as("kind", "key", planted) == 7
 
 
 def test_hundreds_of_look_ups_take_well_under_a_second(cache: Cache) -> None:

@@ -128,3 +128,16 @@ def test_source_names_replace_what_the_compiler_was_told(disassembler: Disassemb
 def test_another_architecture_is_refused(disassembler: Disassembler) -> None:
     with pytest.raises(CubinError, match="this cubin is for sm_90, not for sm_100"):
         inspect_cubin(recorded("deadlock-13.3.1-sm_90"), "sm_100", disassembler)
+
+
+@pytest.mark.parametrize(
+    "spoilt", [{"answer": "perhaps"}, {"sites": 7}, {"sites": [{"pb": 1}]}, {"groups": [3]}]
+)
+def test_books_that_cannot_be_read_are_closed_again(
+    spoilt: dict[str, object], supervisor: Supervisor
+) -> None:
+    memo = RecordedMemo()
+    books = books_of("deadlock-13.3.1-sm_90", Disassembler(supervisor, memo))
+    (key,) = [key for key in memo.kept if key[0] == "pool_books"]
+    memo.kept[key] |= spoilt
+    assert books_of("deadlock-13.3.1-sm_90", Disassembler(supervisor, memo)) == books

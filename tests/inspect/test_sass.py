@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from recorded_cubins import MemoryMemo, recorded
@@ -46,6 +47,14 @@ def test_equal_code_is_disassembled_once(supervisor: Supervisor, tmp_path: Path)
     again.__dict__["tool"] = tool(tmp_path / "nvdisasm", "exit 9")
     again.__dict__["identity"] = Disassembler(supervisor, memo).identity
     assert again.listing(SMALL) == first
+
+
+@pytest.mark.parametrize("kept", [{}, {"instructions": 7}, {"instructions": [["", "NOP"]]}])
+def test_a_listing_that_cannot_be_read_is_made_again(supervisor: Supervisor, kept: dict[str, Any]) -> None:
+    memo = MemoryMemo()
+    first = Disassembler(supervisor, memo).listing(SMALL)
+    memo.kept.update(dict.fromkeys(memo.kept, kept))
+    assert Disassembler(supervisor, memo).listing(SMALL) == first
 
 
 def test_context_marks_the_instruction_and_names_lines(disassembler: Disassembler) -> None:
