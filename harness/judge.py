@@ -5,7 +5,7 @@ matters: a refusal ("I do not know this architecture") is no fault, a toolchain 
 one-line control kernel says nothing about this kernel, and only then is a compiler blamed.
 
 `diagnosis`, where the pipeline made one, tells what a run with a shim in place of ptxas saw:
-`ptxas_called` (bool), `ptxas_exit_code` (int; 128 and the number for a signal) and `ptxas_stderr` (str).
+`ptxas_called` (bool), `ptxas_exit_code` (int; minus the number for a signal) and `ptxas_stderr` (str).
 """
 
 from __future__ import annotations
@@ -32,11 +32,14 @@ from harness.outcome import (
     death_signal,
     diagnosed,
     ending,
+    files_failed,
     memory_course,
     memory_text,
     output,
+    ptxas_signal,
     run_facts,
     signal_name,
+    stopped_from_outside,
     telling_line,
     what_is_wrong_with,
     what_ptxas_did,
@@ -46,7 +49,6 @@ from harness.signature import signature
 _REFUSAL = re.compile(
     r"Cannot find option named 'sm_\w+'|invalid GPU architecture|unsupported Tile version", re.IGNORECASE
 )
-_MACHINE = re.compile(r"No space left on device|unable to read input file|Read-only file system|Disk quota")
 _CRASH = re.compile(
     r"Assertion .*failed|LLVM ERROR|PLEASE submit a bug report|UNREACHABLE|internal (?:compiler )?error"
     r"|Stack dump:|std::bad_alloc|terminate called",
@@ -61,7 +63,6 @@ _LINE = re.compile(
 """A place as Python and cuda.tile write it, with the source line below it."""
 
 _FRONTEND_FILE = re.compile(r"(?:^|/)(?:cuda/tile/|harness/compile/)")
-_FROM_OUTSIDE = (signals.SIGTERM, signals.SIGINT, signals.SIGHUP)
 
 
 def judge_compile(
@@ -170,30 +171,28 @@ def _judge_failure(
     number = death_signal(compile)
     if number is None and _REFUSAL.search(said):
         return _refused(cell, trace, said, evidence)
-    # A silent 2 is what tileiras answers when it cannot open its output file.
-    if _MACHINE.search(said) or (number is None and compile.exit_code == 2 and not said):
+    if files_failed(compile):
         words = telling_line(said) or "exit code 2 and not a word"
         return _infra(f"tileiras could not read or write its files: {words}")
-    if number in _FROM_OUTSIDE:
-        return _infra(f"tileiras was stopped from outside by {signal_name(number)}.")
+    who = "tileiras" if number is not None else "ptxas"
+    killer = number if number is not None else ptxas_signal(diagnosis)
+    if killer is not None and stopped_from_outside(killer):
+        return _infra(f"{who} was stopped from outside by {signal_name(killer)}.")
     if (broken := _broken(cell, control, diagnosis)) is not None:
         return broken
-    if number == signals.SIGKILL:
-        memory = memory_text(compile.peak_rss_bytes)
-        text = f"tileiras was killed when it held {memory} of memory, most likely for want of more."
-        name = signature(Verdict.OUT_OF_MEMORY, "tileiras", "killed while compiling")
-        return Judgement(Verdict.OUT_OF_MEMORY, name, text, "tileiras", evidence)
+    if killer == signals.SIGKILL:
+        memory = f" when it held {memory_text(compile.peak_rss_bytes)} of memory" if who == "tileiras" else ""
+        text = f"{who} was killed{memory}, most likely for want of more."
+        name = signature(Verdict.OUT_OF_MEMORY, who, "killed while compiling")
+        return Judgement(Verdict.OUT_OF_MEMORY, name, text, who, evidence)
 
     component, answer = blame(said, diagnosis)
     if diagnosis is not None:
         evidence["diagnosis"] = diagnosis
     words = telling_line("\n".join(part for part in (answer, diagnosed(said)) if part))
-    ptxas_code = diagnosis.get("ptxas_exit_code") if diagnosis and component == "ptxas" else None
-    died = signal_name(number) if number is not None else None
-    if died is None and isinstance(ptxas_code, int) and ptxas_code > 128:
-        died = ending(ptxas_code)
+    died = signal_name(killer) if killer is not None else None
     if died is not None:
-        name = signature(Verdict.COMPILER_CRASH, component, words or died)
+        name = signature(Verdict.COMPILER_CRASH, component, f"{died}: {words}" if words else died)
         text = f"{component} crashed with {died}" + (f": {words}" if words else ", without a word.")
         return Judgement(Verdict.COMPILER_CRASH, name, text, component, evidence)
     if _CRASH.search(f"{answer}\n{said}"):
@@ -204,9 +203,11 @@ def _judge_failure(
     if words:
         name = signature(Verdict.COMPILE_ERROR, component, words)
         return Judgement(Verdict.COMPILE_ERROR, name, f"{component} reports: {words}", component, evidence)
-    name = signature(Verdict.COMPILER_CRASH, component, "gives up without a diagnosis")
-    text = f"{component} gave up with exit code {compile.exit_code} and no diagnosis"
-    text += f"{what_ptxas_did(diagnosis)}."
+    ptxas_code = diagnosis.get("ptxas_exit_code") if diagnosis and component == "ptxas" else None
+    code = ending(ptxas_code or compile.exit_code or 0)
+    name = signature(Verdict.COMPILER_CRASH, component, f"gives up with {code} and no diagnosis")
+    more = what_ptxas_did(diagnosis) if component != "ptxas" else ""
+    text = f"{component} gave up with {code} and no diagnosis{more}."
     return Judgement(Verdict.COMPILER_CRASH, name, text, component, evidence)
 
 

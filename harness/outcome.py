@@ -15,6 +15,9 @@ _CATCH_ALL = re.compile(r"^(?:error: )?failed to compile Tile IR program\.?$")
 _SCRATCH = re.compile(r"\S*/tile-harness-[\w-]+/(?:mlir-kernels-\S+?(\.\w+))?")
 """A file in a directory of one run; its name says nothing, and is another every time."""
 
+_MACHINE = re.compile(r"No space left on device|unable to read input file|Read-only file system|Disk quota")
+_FROM_OUTSIDE = (signals.SIGTERM, signals.SIGINT, signals.SIGHUP)
+
 _TELLING = re.compile(r"\b(?:error|fatal|assert|unsupported|invalid|cannot|failed)", re.IGNORECASE)
 
 
@@ -27,6 +30,35 @@ def blame(said: str, diagnosis: dict[str, Any] | None) -> tuple[str, str]:
     if re.search(r"\b(?:lib)?nvvm\b", said, re.IGNORECASE):
         return "nvvm", ""
     return "tileiras", ""
+
+
+def machine_failed(compile: CompileOutcome) -> bool:
+    """Whether a failed run says nothing about the compiler: it was killed or stopped from outside, or could
+    not read or write its files. An equal run may well come out otherwise."""
+    return killed(death_signal(compile)) or files_failed(compile)
+
+
+def killed(number: int | None) -> bool:
+    """Whether a signal is none that a compiler brings upon itself: it was stopped, or memory ran out."""
+    return number == signals.SIGKILL or stopped_from_outside(number)
+
+
+def stopped_from_outside(number: int | None) -> bool:
+    """Whether somebody ended the compiler: no compiler sends itself such a signal."""
+    return number in _FROM_OUTSIDE
+
+
+def ptxas_signal(diagnosis: dict[str, Any] | None) -> int | None:
+    """The signal that ended ptxas under the shim."""
+    code = diagnosis.get("ptxas_exit_code") if diagnosis else None
+    return -code if isinstance(code, int) and code < 0 else None
+
+
+def files_failed(compile: CompileOutcome) -> bool:
+    """Whether the run could not read or write; a silent 2 is tileiras that cannot open its output file."""
+    said = output(compile)
+    silent = death_signal(compile) is None and compile.exit_code == 2 and not said
+    return silent or _MACHINE.search(said) is not None
 
 
 def what_is_wrong_with(diagnosis: dict[str, Any] | None) -> str:
@@ -100,15 +132,15 @@ def death_signal(compile: CompileOutcome) -> int | None:
 
 
 def ending(code: int) -> str:
-    """An exit code in words; a shell tells a signal as 128 and its number."""
-    return signal_name(code - 128) if code > 128 else f"exit code {code}"
+    """How a process ended, in words that signatures keep; a signal is told as minus its number."""
+    return signal_name(-code) if code < 0 else f"exit code {code}"
 
 
 def signal_name(number: int) -> str:
     """SIGSEGV for 11."""
     try:
         return signals.Signals(number).name
-    except ValueError:
+    except ValueError:  # one of the real-time signals between the named ones
         return f"signal {number}"
 
 

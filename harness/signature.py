@@ -2,7 +2,8 @@
 
 A signature is `verdict/component/pattern`. The pattern is what remains of a compiler's words once
 everything is taken out that differs between two sightings of one fault: addresses, paths, line
-numbers, hashes, quoted symbols, tile shapes, architectures and numbers.
+numbers, hashes, quoted symbols, tile shapes, architectures and numbers. How a process died stays: "exit
+code 7", "signal 35" (most signals have a name).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _PATTERN_LENGTH = 160
 
 # Order matters: a path holds numbers, a hash may look like one.
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]"), ""),
+    (re.compile(r"(?:\x1b|\\x1b)\[[0-9;?]*[ -/]*[@-~]"), ""),
     (re.compile(r"(?<![\w.>])(?:[A-Za-z]:\\|\.{0,2}/)[^\s:;,'\"()<>]*"), "<path>"),
     (re.compile(r"(?<!\w)[\w.-]+\.(?:py|bc|cubin|ptx|ll|mlir|cpp|cc|c|h|hpp|so(?:\.\d+)*)\b"), "<path>"),
     (re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*[`']"), "<name>"),
@@ -25,7 +26,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b(?:sm|compute)_\d+[af]?\b"), "<arch>"),
     (re.compile(r"\b(?:\d+x)+(?=\w)"), "<shape>x"),
     (re.compile(r"<path>(?::\d+)+"), "<path>"),
-    (re.compile(r"[-+]?\b\d+(?:\.\d+)*(?:e[-+]?\d+)?\b"), "<n>"),
+    (re.compile(r"(?<!\bexit code )(?<!\bsignal )[-+]?\b\d+(?:\.\d+)*(?:e[-+]?\d+)?\b"), "<n>"),
     (re.compile(r"\s+"), " "),
 )
 

@@ -129,7 +129,7 @@ class TestFailure:
     def test_opaque_exit_is_a_crash(self, make: Maker) -> None:
         judged = judge_failed(make, 5, CATCH_ALL, control=make.compiled())
         assert judged.verdict is Verdict.COMPILER_CRASH
-        assert judged.signature == "compiler_crash/tileiras/gives up without a diagnosis"
+        assert judged.signature == "compiler_crash/tileiras/gives up with exit code 5 and no diagnosis"
         assert judged.summary == "tileiras gave up with exit code 5 and no diagnosis."
 
     def test_ptxas_never_called(self, make: Maker) -> None:
@@ -145,10 +145,35 @@ class TestFailure:
         assert judged.summary == f"ptxas reports: {said}"
 
     def test_ptxas_died_of_a_signal(self, make: Maker) -> None:
-        diagnosis = {"ptxas_called": True, "ptxas_exit_code": 128 + signal.SIGSEGV, "ptxas_stderr": ""}
+        diagnosis = {"ptxas_called": True, "ptxas_exit_code": -signal.SIGSEGV, "ptxas_stderr": ""}
         judged = judge_failed(make, 5, CATCH_ALL, diagnosis=diagnosis)
         assert (judged.verdict, judged.component) == (Verdict.COMPILER_CRASH, "ptxas")
         assert judged.summary == "ptxas crashed with SIGSEGV, without a word."
+
+    def test_exit_codes_above_128_are_no_signals(self, make: Maker) -> None:
+        said = "ptxas kernel.ptx, line 9; fatal   : Parsing error near 'x': syntax error"
+        diagnosis = {"ptxas_called": True, "ptxas_exit_code": 255, "ptxas_stderr": said}
+        judged = judge_failed(make, 5, CATCH_ALL, diagnosis=diagnosis)
+        assert (judged.verdict, judged.component) == (Verdict.COMPILE_ERROR, "ptxas")
+        silent = judge_failed(make, 5, CATCH_ALL, diagnosis={**diagnosis, "ptxas_stderr": ""})
+        assert silent.summary == "ptxas gave up with exit code 255 and no diagnosis."
+
+    @pytest.mark.parametrize("said", ["", "Stack dump:"])
+    def test_deaths_are_told_apart_by_their_signals(self, make: Maker, said: str) -> None:
+        compiles = [make.failed(None, said, signal=number) for number in (4, 6, 7, 8, 11, 35)]
+        deaths = [judge(make, compile=compile, inspection=None).signature for compile in compiles]
+        diagnoses = [{"ptxas_called": True, "ptxas_exit_code": -n, "ptxas_stderr": said} for n in (4, 6, 11)]
+        deaths += [judge_failed(make, 5, CATCH_ALL, diagnosis=seen).signature for seen in diagnoses]
+        assert len(set(deaths)) == 9
+        assert any("/ptxas/SIGSEGV" in str(name) for name in deaths)
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+    def test_a_ptxas_that_somebody_stopped_is_no_crash(self, make: Maker, number: int) -> None:
+        diagnosis = {"ptxas_called": True, "ptxas_exit_code": -number, "ptxas_stderr": ""}
+        judged = judge_failed(make, 5, CATCH_ALL, diagnosis=diagnosis)
+        expected = Verdict.OUT_OF_MEMORY if number == signal.SIGKILL else Verdict.INFRA_ERROR
+        assert judged.verdict is expected
+        assert judged.summary.startswith("ptxas was ")
 
     def test_diagnosed_error(self, make: Maker) -> None:
         judged = judge_failed(make, 5, f"k.py:3: error: tile too large: 70000\n{CATCH_ALL}")
@@ -164,7 +189,9 @@ class TestFailure:
     def test_abort_tells_its_words(self, make: Maker) -> None:
         judged = judge_failed(make, -6, "LLVM ERROR: Cannot select: 0x55aa: f32 = foo\nStack dump:")
         assert judged.verdict is Verdict.COMPILER_CRASH
-        assert judged.signature == "compiler_crash/tileiras/LLVM ERROR: Cannot select: <address>: f32 = foo"
+        assert judged.signature == (
+            "compiler_crash/tileiras/SIGABRT: LLVM ERROR: Cannot select: <address>: f32 = foo"
+        )
 
     def test_assertion_without_signal_is_a_crash(self, make: Maker) -> None:
         judged = judge_failed(make, 5, "a.cpp:7: Assertion `x > 0' failed.")

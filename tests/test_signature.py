@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.legible import legible
 from harness.model import Verdict
 from harness.signature import normalise, signature
 
@@ -20,8 +21,16 @@ def test_words_stay() -> None:
     assert normalise("digest deadbeef0123 differs") == "digest <hash> differs"
 
 
+def test_how_a_process_died_stays() -> None:
+    deaths = ["it died (SIGSEGV)", "it died (SIGINT)", "it died (signal 35)"]
+    deaths += [f"it died (exit code {code})" for code in (0, 1, 7, 255)]
+    assert [normalise(death) for death in deaths] == deaths
+    assert normalise("line 7, exit code 7 of 9 signals") == "line <n>, exit code 7 of <n> signals"
+
+
 def test_colours_and_line_breaks_go() -> None:
     assert normalise("\x1b[31merror\x1b[0m:\n  bad") == "error: bad"
+    assert normalise(legible("\x1b[31merror\x1b[0m:\n  bad")) == "error: bad"
 
 
 @given(st.text(max_size=200))

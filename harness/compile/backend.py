@@ -2,7 +2,7 @@
 
 A compile is remembered by everything that can matter: the bytes of all backend components, the
 bytecode, architecture, optimisation level and further options. Failures are remembered too; what
-the machine did (no space, somebody's SIGKILL) is not.
+the machine did (no space, somebody's SIGKILL or SIGTERM) is not.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import Any
 
 from harness.compile.cache import Cache, CacheError
 from harness.compile.shim import compose_with_shim, missing_pieces, read_shim
+from harness.legible import legible
 from harness.model import Backend, CompileOutcome, canonical_json
+from harness.outcome import killed, machine_failed, ptxas_signal
 from harness.process import Finished, Supervisor
 
 PROTOCOL = 1
@@ -25,7 +27,6 @@ _DIAGNOSIS = "diagnosis"
 _INPUT = "kernel.tileirbc"
 _OUTPUT = "kernel.cubin"
 _ELF_MAGIC = b"\x7fELF"
-_SIGKILL = 9
 
 
 class Compiler:
@@ -68,11 +69,11 @@ class Compiler:
 
         Answers `ptxas_called`, `ptxas_exit_code`, `ptxas_stderr`, `ptx_sha256` (the PTX is kept as a
         blob), `timed_out`, and the `missing` pieces and `components` (versions) of the tree. A signal
-        that ended ptxas shows as 128 + its number.
+        that ended ptxas shows as minus its number.
         """
         key = _key(backend, bytecode_sha256, arch, opt_level, ())
         tree = {"missing": missing_pieces(Path(backend.root)), "components": backend.components}
-        known = self._cache.recall(_DIAGNOSIS, key)
+        known = self._cache.recall_as(_DIAGNOSIS, key, _diagnosis)
         if known is not None:
             return {**known, **tree}
         with self._supervisor.scratch("diagnose-") as directory:
@@ -84,7 +85,8 @@ class Compiler:
             answer, ptx = read_shim(root)
         answer["ptx_sha256"] = self._cache.put(ptx) if ptx is not None else None
         answer["timed_out"] = finished.timed_out
-        if not finished.timed_out and not _machine_failed(finished.signal, finished.stderr):
+        shot = killed(ptxas_signal(answer)) or machine_failed(self._outcome(finished, None, deadline))
+        if not finished.timed_out and not shot:
             self._cache.remember(_DIAGNOSIS, key, answer)
         return {**answer, **tree}
 
@@ -142,7 +144,7 @@ class Compiler:
         )
 
     def _outcome(self, finished: Finished, cubin: bytes | None, deadline: float) -> CompileOutcome:
-        stderr, sha256 = finished.stderr, None
+        stderr, sha256 = legible(finished.stderr), None
         if finished.ok and cubin is not None and cubin.startswith(_ELF_MAGIC):
             sha256 = self._cache.put(cubin)
         elif finished.ok:
@@ -152,7 +154,7 @@ class Compiler:
             status="timeout" if finished.timed_out else "failed" if sha256 is None else "ok",
             exit_code=finished.exit_code,
             signal=finished.signal,
-            stdout=finished.stdout,
+            stdout=legible(finished.stdout),
             stderr=stderr,
             wall_seconds=finished.wall_seconds,
             cpu_seconds=finished.cpu_seconds,
@@ -167,12 +169,8 @@ class Compiler:
         )
 
     def _recall(self, key: str, deadline: float) -> CompileOutcome | None:
-        value = self._cache.recall(_COMPILE, key)
-        if value is None:
-            return None
-        try:
-            outcome = CompileOutcome.from_json({**value, "cached": True})
-        except (KeyError, TypeError, ValueError):
+        outcome = self._cache.recall_as(_COMPILE, key, _outcome)
+        if outcome is None or outcome.status not in ("ok", "failed", "timeout"):
             return None
         if outcome.status == "timeout" and deadline > outcome.deadline_seconds:
             return None
@@ -187,16 +185,18 @@ def _key(backend: Backend, bytecode_sha256: str, arch: str, opt_level: int, extr
     return canonical_json([PROTOCOL, backend.identity, bytecode_sha256, arch, opt_level, list(extra)])
 
 
+def _outcome(value: dict[str, Any]) -> CompileOutcome:
+    return CompileOutcome.from_json({**value, "cached": True})
+
+
+def _diagnosis(value: dict[str, Any]) -> dict[str, Any]:
+    names = ("ptxas_called", "ptxas_exit_code", "ptxas_stderr", "ptx_sha256", "timed_out")
+    return {name: value[name] for name in names}
+
+
 def _lasts(outcome: CompileOutcome) -> bool:
     """Whether an equal compile would come out the same: not where the machine failed."""
-    if outcome.unkillable:
-        return False
-    return outcome.status == "timeout" or not _machine_failed(outcome.signal, outcome.stderr)
-
-
-def _machine_failed(signal: int | None, stderr: str) -> bool:
-    """Somebody's SIGKILL, such as the kernel's for want of memory, or a full disk."""
-    return signal == _SIGKILL or "No space left on device" in stderr
+    return not outcome.unkillable and (outcome.status == "timeout" or not machine_failed(outcome))
 
 
 def _explained(error: OSError, directory: Path) -> CacheError:

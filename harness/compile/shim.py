@@ -8,23 +8,42 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
+from harness.legible import legible
+
 _RECORD = "shim"
 
-# No name is pasted into the script: it finds everything beside itself.
-_SCRIPT = """#!/bin/sh
+# No name is pasted into a script: they find everything beside themselves.
+_LAUNCHER = """#!/bin/sh
 record=$(dirname "$0")/../shim
-: > "$record/called"
-for word; do
-    case $word in *.ptx) cp -- "$word" "$record/input.ptx" ;; esac
-done
-"$record/ptxas" "$@" 2> "$record/stderr"
-code=$?
-echo "$code" > "$record/code"
-cat "$record/stderr" >&2
-exit "$code"
+exec "$record/python" -ISs "$record/shim.py" "$@"
+"""
+
+# A shell cannot tell exit code 139 from a death by SIGSEGV, so the wait status is read by Python.
+_SCRIPT = """\
+import os, shutil, signal, subprocess, sys
+
+record = os.path.dirname(os.path.abspath(__file__))
+open(os.path.join(record, "called"), "w").close()
+for word in sys.argv[1:]:
+    if word.endswith(".ptx"):
+        shutil.copyfile(word, os.path.join(record, "input.ptx"))
+said = os.path.join(record, "stderr")
+with open(said, "wb") as stderr:
+    code = subprocess.call([os.path.join(record, "ptxas"), *sys.argv[1:]], stderr=stderr)
+with open(os.path.join(record, "code"), "w") as file:
+    file.write(str(code))
+with open(said, "rb") as file:
+    shutil.copyfileobj(file, sys.stderr.buffer)
+sys.stderr.flush()
+if code < 0:
+    if -code not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(-code, signal.SIG_DFL)
+    os.kill(os.getpid(), -code)
+sys.exit(code)
 """
 
 
@@ -46,8 +65,10 @@ def compose_with_shim(backend: Path, root: Path) -> Path:
         elif entry.name != "ptxas":
             (binaries / entry.name).symlink_to(entry)
     (record / "ptxas").symlink_to(backend / "bin" / "ptxas")
+    (record / "python").symlink_to(os.path.realpath(sys.executable))
+    (record / "shim.py").write_text(_SCRIPT, encoding="ascii")
     shim = binaries / "ptxas"
-    shim.write_text(_SCRIPT)
+    shim.write_text(_LAUNCHER, encoding="ascii")
     shim.chmod(0o755)
     return root
 
@@ -63,13 +84,14 @@ def missing_pieces(backend: Path) -> list[str]:
 
 
 def read_shim(root: Path) -> tuple[dict[str, Any], bytes | None]:
-    """What the shim recorded, and the PTX that ptxas was given."""
+    """What the shim recorded, and the PTX that ptxas was given. A signal that ended ptxas is told as an
+    exit code of minus its number."""
     record = root / _RECORD
     code = _read(record / "code")
     answer = {
         "ptxas_called": (record / "called").exists(),
-        "ptxas_exit_code": int(code) if code and code.strip().isdigit() else None,
-        "ptxas_stderr": (_read(record / "stderr") or b"").decode("utf-8", "replace"),
+        "ptxas_exit_code": int(code) if code else None,
+        "ptxas_stderr": legible((_read(record / "stderr") or b"").decode("utf-8", "replace")),
     }
     return answer, _read(record / "input.ptx")
 

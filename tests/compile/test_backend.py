@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from harness.compile.backend import Compiler
+from harness.compile.backend import Compiler, _key
 from harness.compile.cache import Cache, CacheError
+from harness.compile.shim import compose_with_shim
 from harness.model import Backend, CompileOutcome
 from harness.process import Cancelled, StartError, Supervisor
 from harness.process.warden import all_pids
@@ -70,6 +73,21 @@ def test_a_failure_keeps_exit_code_and_words(ask: Asking) -> None:
     assert outcome.stderr == "error: failed to compile Tile IR program\n"
     assert outcome.cubin_sha256 is None and not outcome.cached
     assert outcome.cpu_seconds > 0 and outcome.wall_seconds > 0 and outcome.deadline_seconds == 20
+
+
+def test_words_are_kept_legible(ask: Asking) -> None:
+    assert ask("speaks_in_escapes").stderr == "error: \\x1b[31mred\\x00\n"
+
+
+@pytest.mark.parametrize(
+    "change", [{"status": "oj"}, {"usage": [1]}, {"cpu_over_time": 7}, {"exit": 1, "status": None}]
+)
+def test_an_outcome_that_cannot_be_read_is_made_again(ask: Asking, change: dict[str, Any]) -> None:
+    first = ask("fail")
+    key = _key(ask.backend, ask.cache.put(b"fail"), "sm_90", 3, ())
+    ask.cache.remember("compile", key, {**first.to_json(), **change})
+    again = ask("fail")
+    assert (again.cached, again.exit_code, len(ask.calls)) == (False, 5, 2)
 
 
 def test_a_crash_is_a_signal(ask: Asking) -> None:
@@ -139,7 +157,7 @@ def test_a_timeout_answers_only_for_shorter_deadlines(ask: Asking) -> None:
     assert len(ask.calls) == 2
 
 
-@pytest.mark.parametrize("fault", ["killed", "full_disk"])
+@pytest.mark.parametrize("fault", ["killed", "full_disk", "terminated", "cannot_write"])
 def test_what_the_machine_did_is_not_remembered(ask: Asking, fault: str) -> None:
     assert ask(fault).status == "failed"
     assert not ask(fault).cached
@@ -214,6 +232,38 @@ def test_a_diagnosis_tells_what_ptxas_said_and_keeps_the_ptx(ask: Asking) -> Non
     assert ask.cache.get(answer["ptx_sha256"]) == b".version 9.3\n"
     assert ask.compiler.diagnose(ask.backend, sha256, "sm_90", 3, 20) == answer
     assert len(ask.calls) == 0, "the backend itself is left alone: calls go to its shadow"
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [("ptxas_exits_139", 139), ("ptxas_dies_of_SIGSEGV", -11), ("ptxas_dies_of_SIGTERM", -15)],
+)
+def test_a_diagnosis_tells_exit_codes_from_signals(ask: Asking, fault: str, code: int) -> None:
+    sha256 = ask.cache.put(fault.encode())
+    answer = ask.compiler.diagnose(ask.backend, sha256, "sm_90", 3, 20)
+    assert (answer["ptxas_called"], answer["ptxas_exit_code"]) == (True, code)
+
+
+def test_through_the_shim_a_signal_stays_a_signal(ask: Asking, tmp_path: Path) -> None:
+    root = compose_with_shim(Path(ask.backend.root), tmp_path / "it's a tree")
+    codes = [
+        subprocess.run([root / "bin" / "ptxas", *words], check=False).returncode
+        for words in (("exit", "0"), ("exit", "255"), ("die", "11"), ("die", "9"))
+    ]
+    assert codes == [0, 255, -11, -9]
+
+
+def test_a_ptxas_that_somebody_stopped_is_not_remembered(ask: Asking) -> None:
+    sha256 = ask.cache.put(b"ptxas_dies_of_SIGTERM")
+    ask.compiler.diagnose(ask.backend, sha256, "sm_90", 3, 20)
+    assert not (ask.cache.root / "memo" / "diagnosis").exists()
+
+
+def test_a_diagnosis_that_cannot_be_read_is_made_again(ask: Asking) -> None:
+    sha256 = ask.cache.put(b"ptxas_fails")
+    answer = ask.compiler.diagnose(ask.backend, sha256, "sm_90", 3, 20)
+    ask.cache.remember("diagnosis", _key(ask.backend, sha256, "sm_90", 3, ()), {"ptxas_called": True})
+    assert ask.compiler.diagnose(ask.backend, sha256, "sm_90", 3, 20) == answer
 
 
 def test_a_diagnosis_has_a_deadline_too(ask: Asking) -> None:

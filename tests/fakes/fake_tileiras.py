@@ -62,6 +62,35 @@ def ptxas_fails():
         fail()
 
 
+def ptxas_exits_139():
+    end_in_ptxas("exit", "139")
+
+
+def ptxas_dies_of_SIGSEGV():
+    end_in_ptxas("die", str(int(signal.SIGSEGV)))
+
+
+def ptxas_dies_of_SIGTERM():
+    end_in_ptxas("die", str(int(signal.SIGTERM)))
+
+
+def end_in_ptxas(*words):
+    code = subprocess.run([PTXAS, *words], check=False).returncode
+    fail(5, f"ptxas ended with {code}\n")
+
+
+def speaks_in_escapes():
+    fail(5, "error: \x1b[31mred\x00\r\n")
+
+
+def terminated():
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def cannot_write():
+    sys.exit(2)
+
+
 def garbage():
     write(b"not a cubin")
 
