@@ -112,6 +112,21 @@ def assume(placement: Placement) -> Array:
     )
 
 
+def aligned(name: str, dtype: str, rank: int) -> Array:
+    """What is assumed of a contiguous array of which no extent is known, base and rows aligned to 16
+    bytes."""
+    special = 0 < rank <= _MAX_RANK
+    row = _ALIGNMENT // ITEMSIZE[dtype] if special else 1
+    return Array(
+        name=name,
+        dtype=dtype,
+        shape_constant=(None,) * rank,
+        shape_divisible_by=(1,) * rank,
+        stride_constant=(*(None,) * (rank - 1), 1) if special else (None,) * rank,
+        stride_divisible_by=(*(row,) * (rank - 1), 1) if special else (1,) * rank,
+    )
+
+
 def _disjoint(placement: Placement) -> bool:
     """The dispatcher's test: every stride positive and no smaller than the extent below it."""
     if not placement.shape:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import TypeVar
 
-from harness.kernels.arrays import ITEMSIZE, assume, place
+from harness.kernels.arrays import aligned, assume, place
 from harness.matrix import parameters as tables
 from harness.matrix import schema
 from harness.matrix.value import Generator, Only
@@ -29,9 +29,6 @@ from harness.model import (
 )
 
 T = TypeVar("T")
-
-_JIT_RANK = 5
-"""A JIT launch assumes nothing per dimension of an array of more."""
 
 _COMPILER = ("occupancy", "num_ctas", "opt_level", "bytecode_version", "calling_convention")
 _AXES = ("dtype", *_COMPILER, *KNOBS, "layout", "values", "seed", "engine")
@@ -223,7 +220,7 @@ def _array(given: tables.ArrayItem, name: str, case_dtype: str) -> Array:
     that is contiguous, base and rows aligned to 16 bytes, of which no extent is known."""
     dtype, rank = _actual(given.dtype, case_dtype), given.rank
     shape = given.shape if isinstance(given, tables.ArrayParameter) else None
-    assumed = _aligned(name, dtype, rank) if shape is None else assume(place(name, dtype, shape))
+    assumed = aligned(name, dtype, rank) if shape is None else assume(place(name, dtype, shape))
     return Array(
         name=name,
         dtype=dtype,
@@ -235,19 +232,6 @@ def _array(given: tables.ArrayItem, name: str, case_dtype: str) -> Array:
         alias_groups=given.alias_groups,
         may_alias_internally=given.may_alias_internally,
         index_dtype=given.index_dtype,
-    )
-
-
-def _aligned(name: str, dtype: str, rank: int) -> Array:
-    jit = 0 < rank <= _JIT_RANK
-    row = 16 // ITEMSIZE[dtype] if jit else 1
-    return Array(
-        name=name,
-        dtype=dtype,
-        shape_constant=(None,) * rank,
-        shape_divisible_by=(1,) * rank,
-        stride_constant=(*(None,) * (rank - 1), 1) if jit else (None,) * rank,
-        stride_divisible_by=(*(row,) * (rank - 1), 1) if jit else (1,) * rank,
     )
 
 

@@ -1,0 +1,242 @@
+"""What the answers of a sweep mean: where it fails, what decides, what changed, what passes nearby. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from packaging.version import Version
+
+from harness.model import CellResult, Verdict
+from harness.triage.sweep import Asked, Setting, is_known
+
+AXES = ("frontend", "toolchain", "architecture", "opt level", "dtype", "signature", "constant")
+"""The axes that may decide, as reports name them."""
+
+_ARCH_GATE = re.compile(r"Cannot find option named 'sm_\w+'|invalid GPU architecture|architecture")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """An axis along which the answer changed while nothing else did: values that fail and that do not."""
+
+    axis: str
+    bad: tuple[str, ...]
+    good: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What became of one input from release to release of the backend."""
+
+    cuda_toolkit: str
+    outcome: str
+
+
+@dataclass(frozen=True)
+class KernelFinding:
+    """All about one kernel of the file. `worst` is the newest failure, None where nothing failed."""
+
+    kernel: str
+    worst: Asked | None
+    failures: int
+    passes: int
+    outcomes: Mapping[str, int]
+    decisions: tuple[Decision, ...]
+    differs_along: tuple[str, ...]
+    turns: tuple[Turn, ...]
+    control: Asked | None
+    control_differs: str
+    broken: tuple[str, ...] = ()
+    refused: tuple[str, ...] = field(default=())
+
+
+def findings(asked: Iterable[Asked]) -> list[KernelFinding]:
+    """A finding per kernel, those that fail first."""
+    every = list(asked)
+    kernels = dict.fromkeys(a.setting.kernel for a in every)
+    found = [_of_kernel(kernel, every) for kernel in kernels]
+    return sorted(found, key=lambda one: one.worst is None)
+
+
+def short(result: CellResult) -> str:
+    """An outcome in a word or two: how it failed, not what it said."""
+    judgement, compile = result.judgement, result.compile
+    match result.verdict:
+        case Verdict.COMPILES | Verdict.PASS:
+            return "compiles"
+        case Verdict.UNSUPPORTED:
+            gate = _ARCH_GATE.search(judgement.summary)
+            return "no such target" if gate else "unsupported"
+        case Verdict.TOOLCHAIN_BROKEN:
+            return "broken toolchain"
+        case Verdict.COMPILE_TIMEOUT:
+            seconds = compile.wall_seconds if compile else 0
+            return f"no end in {seconds:.0f} s"
+        case Verdict.PREDICTED_DEADLOCK:
+            return "deadlocks"
+        case Verdict.FRONTEND_ERROR:
+            error = result.trace.error_type if result.trace else None
+            return error or "frontend error"
+        case Verdict.COMPILER_CRASH | Verdict.COMPILE_ERROR:
+            died = re.search(r"\bSIG[A-Z]+\b", judgement.summary)
+            code = compile.exit_code if compile else None
+            return died.group() if died else f"exit {code}" if code is not None else str(result.verdict)
+    return str(result.verdict)
+
+
+def _of_kernel(kernel: str, every: Sequence[Asked]) -> KernelFinding:
+    mine = [a for a in every if a.setting.kernel == kernel]
+    known = [a for a in mine if is_known(a.result, varied=bool(a.setting.variant[0]))]
+    bad = [a for a in known if a.result.verdict.is_finding]
+    good = [a for a in known if a.result.verdict.is_good]
+    worst = max((a for a in bad if _plain(a.setting)), key=lambda a: _order(a.setting), default=None)
+    worst = worst or max(bad, key=lambda a: _order(a.setting), default=None)
+    decisions, differs = _axes(known)
+    control, apart = _control(worst, good, every)
+    counts: dict[str, int] = defaultdict(int)
+    for one in bad:
+        counts[short(one.result)] += 1
+    broken = {a.setting.cuda_toolkit for a in mine if a.result.verdict is Verdict.TOOLCHAIN_BROKEN}
+    refused = {
+        f"{a.setting.arch} on {a.setting.cuda_toolkit}"
+        for a in mine
+        if a.result.verdict is Verdict.UNSUPPORTED and short(a.result) == "no such target"
+    }
+    return KernelFinding(
+        kernel=kernel,
+        worst=worst,
+        failures=len(bad),
+        passes=len(good),
+        outcomes=dict(counts),
+        decisions=decisions,
+        differs_along=differs,
+        turns=_turns(worst, mine),
+        control=control,
+        control_differs=apart,
+        broken=tuple(sorted(broken, key=Version)),
+        refused=tuple(sorted(refused)),
+    )
+
+
+def _plain(setting: Setting) -> bool:
+    return setting.level is None and not setting.variant[0]
+
+
+def _order(setting: Setting) -> tuple[bool, Version, Version]:
+    return _plain(setting), Version(setting.cuda_tile), Version(setting.cuda_toolkit)
+
+
+# --- what decides -----------------------------------------------------------------------------
+
+
+def _axes(known: Sequence[Asked]) -> tuple[tuple[Decision, ...], tuple[str, ...]]:
+    """Axes that turn a failure into a success, and those that only change how it fails.
+
+    Counted are pairs that differ along one axis and nothing else.
+    """
+    bad: dict[str, set[str]] = defaultdict(set)
+    good: dict[str, set[str]] = defaultdict(set)
+    changed: set[str] = set()
+    for one, other in combinations(known, 2):
+        axis = _only_axis(one.setting, other.setting)
+        if axis is None:
+            continue
+        first, second = one.result, other.result
+        if first.verdict.is_good != second.verdict.is_good:
+            failing, passing = (other, one) if first.verdict.is_good else (one, other)
+            bad[axis].add(value_of(failing.setting, axis))
+            good[axis].add(value_of(passing.setting, axis))
+        elif not first.verdict.is_good and first.judgement.signature != second.judgement.signature:
+            changed.add(axis)
+    decided = tuple(
+        Decision(axis, _sorted(axis, bad[axis]), _sorted(axis, good[axis])) for axis in AXES if bad[axis]
+    )
+    return decided, tuple(axis for axis in AXES if axis in changed and not bad[axis])
+
+
+def _only_axis(one: Setting, other: Setting) -> str | None:
+    """The single axis along which two settings differ. A level that is left to the decorator is not
+    compared with one that is named: it may be the same."""
+    if one.kernel != other.kernel:
+        return None
+    apart = [axis for axis, value in one.axes.items() if other.axes[axis] != value]
+    if len(apart) != 1:
+        return None
+    if apart[0] == "opt level" and None in (one.level, other.level):
+        return None
+    if apart[0] != "variant":
+        return apart[0]
+    named = {setting.variant[0] for setting in (one, other) if setting.variant[0]}
+    return named.pop() if len(named) == 1 else None
+
+
+def value_of(setting: Setting, axis: str) -> str:
+    """A setting's value along an axis, in words."""
+    if axis in ("dtype", "signature", "constant"):
+        return setting.variant[1] or "as reported"
+    value = setting.axes[axis]
+    return "as decorated" if value is None else str(value)
+
+
+def _sorted(axis: str, values: Iterable[str]) -> tuple[str, ...]:
+    if axis in ("frontend", "toolchain"):
+        return tuple(sorted(values, key=Version))
+    return tuple(sorted(values, key=lambda value: (value != "as reported", len(value), value)))
+
+
+# --- what changed, and what to compare with ---------------------------------------------------
+
+
+def _turns(worst: Asked | None, mine: Sequence[Asked]) -> tuple[Turn, ...]:
+    """One input through all backends: the same kernel, frontend, architecture and level."""
+    if worst is None:
+        return ()
+    base = {**worst.setting.axes, "toolchain": None}
+    same = [a for a in mine if {**a.setting.axes, "toolchain": None} == base]
+    ordered = sorted(same, key=lambda a: Version(a.setting.cuda_toolkit))
+    return tuple(Turn(a.setting.cuda_toolkit, short(a.result)) for a in ordered)
+
+
+def _control(worst: Asked | None, good: Sequence[Asked], every: Sequence[Asked]) -> tuple[Asked | None, str]:
+    """The nearest setting that passes: of the same kernel, fewest axes apart and nearest in version; else
+    another kernel of the file in the very same setting."""
+    if worst is None:
+        return None, ""
+    if good:
+        nearest = min(good, key=lambda a: _distance(worst.setting, a.setting))
+        return nearest, _difference(worst.setting, nearest.setting)
+    others = [
+        a
+        for a in every
+        if a.result.verdict.is_good and a.setting.axes == worst.setting.axes and a is not worst
+    ]
+    if others:
+        return others[0], f"kernel {others[0].setting.kernel} beside it"
+    return None, ""
+
+
+def _distance(bad: Setting, good: Setting) -> tuple[int, int, float]:
+    apart = [axis for axis, value in bad.axes.items() if good.axes[axis] != value]
+    rank = ("variant", "opt level", "toolchain", "architecture", "frontend")
+    version = abs(_number(bad.cuda_toolkit) - _number(good.cuda_toolkit))
+    version += abs(_number(bad.cuda_tile) - _number(good.cuda_tile))
+    return len(apart), sum(rank.index(axis) for axis in apart), version
+
+
+def _number(text: str) -> float:
+    version = Version(text)
+    return version.major * 1e4 + version.minor * 1e2 + version.micro
+
+
+def _difference(bad: Setting, good: Setting) -> str:
+    told = []
+    for axis, value in bad.axes.items():
+        if good.axes[axis] == value:
+            continue
+        named = good.variant[0] or bad.variant[0] if axis == "variant" else axis
+        told.append(f"{named} {value_of(good, named)} instead of {value_of(bad, named)}")
+    return ", ".join(told)

@@ -1,0 +1,273 @@
+"""Ask the compilers about a reader's kernel: what tells most comes first, until the budget is spent.
+
+The stages: every backend and a few architectures with the newest frontend; every frontend; then, around
+what fails, optimisation levels, element types, what the signature assumes, smaller constants, further
+architectures; at last everything else near it. Each answer is a judged cell, as in any run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+from packaging.version import Version
+
+from harness.compile.cache import CacheError
+from harness.inspect import CubinError, DisassemblyError
+from harness.kernels import get
+from harness.lab import Examination, Lab, Question
+from harness.model import Case, Cell, CellResult, Constant, Hints, Toolchain, Verdict
+from harness.pipeline import judged
+from harness.toolchain import InstallError, NotInStore, ProvisionError, UnsupportedFrontend
+from harness.triage.signatures import Signature
+from harness.triage.variants import Variant, variants
+
+ARCHS = ("sm_120", "sm_90", "sm_100")
+"""Architectures asked about first; the first one is that of the details."""
+
+FURTHER_ARCHS = ("sm_80", "sm_89", "sm_103", "sm_121")
+LEVELS = (0, 1, 2, 3)
+OLDEST_FRONTEND = Version("1.3")
+"""The first cuda-tile that can export what it compiles."""
+
+_UNAVAILABLE = (NotInStore, InstallError, UnsupportedFrontend, ProvisionError)
+_MOST_LOOKED_INTO = 3
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One question. `level` None is what the kernel's decorator says; `variant` is (axis, label), or
+    empty for the parameters as reported."""
+
+    kernel: str
+    cuda_tile: str
+    cuda_toolkit: str
+    arch: str
+    level: int | None = None
+    variant: tuple[str, str] = ("", "")
+
+    @property
+    def axes(self) -> dict[str, object]:
+        """Everything but the kernel, by the axis' name."""
+        return {
+            "frontend": self.cuda_tile,
+            "toolchain": self.cuda_toolkit,
+            "architecture": self.arch,
+            "opt level": self.level,
+            "variant": self.variant,
+        }
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A setting and its answer. `seconds` is what it took now."""
+
+    setting: Setting
+    result: CellResult
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What may be swept. `compile_seconds` is the deadline of one compile."""
+
+    frontends: tuple[str, ...]
+    toolkits: tuple[str, ...]
+    archs: tuple[str, ...] = ARCHS
+    further_archs: tuple[str, ...] = FURTHER_ARCHS
+    compile_seconds: float = 15.0
+
+
+def newest_of_each(versions: Iterable[str], oldest: Version | None = None) -> tuple[str, ...]:
+    """The newest release of every minor version, oldest first."""
+    best: dict[tuple[int, int], str] = {}
+    for text in versions:
+        version = Version(text)
+        if version.is_prerelease or (oldest is not None and version < oldest):
+            continue
+        minor = (version.major, version.minor)
+        if minor not in best or Version(best[minor]) < version:
+            best[minor] = text
+    return tuple(best[minor] for minor in sorted(best))
+
+
+@dataclass
+class Sweep:
+    """Asks settings of the signatures in stages; `asked` grows. Times are of time.monotonic."""
+
+    lab: Lab
+    signatures: Sequence[Signature]
+    path: str
+    scope: Scope
+    ends: float
+    jobs: int
+    progress: Callable[[Asked], None] = lambda asked: None
+    asked: dict[Setting, Asked] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
+    """Versions that could not be had, with the reason."""
+    left: int = 0
+    """Settings that were wanted when the budget was spent."""
+
+    def run(self) -> None:
+        """All stages, as far as time allows."""
+        for stage in (self._first, self._frontends, self._around, self._near, self._rest):
+            self._ask(dict.fromkeys(stage()))
+
+    # --- stages -------------------------------------------------------------------------------
+
+    def _first(self) -> Iterator[Setting]:
+        newest = self.scope.frontends[-1]
+        for arch, toolkit in product(self.scope.archs, reversed(self.scope.toolkits)):
+            for one in self.signatures:
+                yield Setting(_id(one, self.signatures), newest, toolkit, arch)
+
+    def _frontends(self) -> Iterator[Setting]:
+        newest = self.scope.toolkits[-1]
+        for frontend in reversed(self.scope.frontends):
+            for one in self.signatures:
+                yield Setting(_id(one, self.signatures), frontend, newest, self.scope.archs[0])
+
+    def _around(self) -> Iterator[Setting]:
+        """One step along each axis from every kind of failure."""
+        for bad in self._representatives():
+            for level in LEVELS:
+                yield replace(bad, level=level)
+            for variant in self._variants(bad.kernel):
+                yield replace(bad, variant=(variant.axis, variant.label))
+            for toolkit in reversed(self.scope.toolkits):
+                yield replace(bad, cuda_toolkit=toolkit)
+            for frontend in reversed(self.scope.frontends):
+                yield replace(bad, cuda_tile=frontend)
+            for arch in (*self.scope.archs, *self.scope.further_archs):
+                yield replace(bad, arch=arch)
+
+    def _near(self) -> Iterator[Setting]:
+        """Levels and variants on every backend, for the first kind of failure."""
+        for bad in self._representatives()[:1]:
+            for toolkit in reversed(self.scope.toolkits):
+                for level in LEVELS:
+                    yield replace(bad, cuda_toolkit=toolkit, level=level)
+                for variant in self._variants(bad.kernel):
+                    yield replace(bad, cuda_toolkit=toolkit, variant=(variant.axis, variant.label))
+            for arch, level in product(self.scope.archs, LEVELS):
+                yield replace(bad, arch=arch, level=level)
+
+    def _rest(self) -> Iterator[Setting]:
+        """Every frontend with every backend; where nothing failed, every level too."""
+        levels: tuple[int | None, ...] = (None,) if self._representatives() else (None, *LEVELS)
+        every = product(
+            levels, self.scope.archs, reversed(self.scope.frontends), reversed(self.scope.toolkits)
+        )
+        for level, arch, frontend, toolkit in every:
+            for one in self.signatures:
+                yield Setting(_id(one, self.signatures), frontend, toolkit, arch, level)
+
+    def _representatives(self) -> list[Setting]:
+        """A failing setting per signature of a failure: of the newest versions, as reported."""
+        found: dict[tuple[str, str | None], Setting] = {}
+        for setting, asked in sorted(self.asked.items(), key=lambda item: _recency(item[0]), reverse=True):
+            if asked.result.verdict.is_finding and setting.level is None and not setting.variant[0]:
+                found.setdefault((setting.kernel, asked.result.judgement.signature), setting)
+        return list(found.values())[:_MOST_LOOKED_INTO]
+
+    # --- asking -------------------------------------------------------------------------------
+
+    def _ask(self, wanted: Iterable[Setting]) -> None:
+        todo = [s for s in wanted if s not in self.asked and not self._is_absent(s)]
+        with ThreadPoolExecutor(self.jobs) as pool:
+            running: set[Future[Asked | None]] = set()
+            try:
+                while todo or running:
+                    while todo and len(running) < self.jobs and time.monotonic() < self.ends:
+                        setting = todo.pop(0)
+                        if not self._is_absent(setting):
+                            running.add(pool.submit(self._one, setting))
+                    if not running:
+                        break
+                    done, running = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        asked = future.result()
+                        if asked is not None:
+                            self.asked[asked.setting] = asked
+                            self.progress(asked)
+            except BaseException:
+                self.lab.supervisor.cancel()
+                raise
+        self.left += len(todo)
+
+    def _is_absent(self, setting: Setting) -> bool:
+        return setting.cuda_tile in self.absent or setting.cuda_toolkit in self.absent
+
+    def _one(self, setting: Setting) -> Asked | None:
+        begun = time.monotonic()
+        cell = self.cell(setting)
+        chain = cell.toolchain
+        for package, version in (("cuda-toolkit", chain.cuda_toolkit), ("cuda-tile", chain.cuda_tile)):
+            try:
+                if package == "cuda-tile":
+                    self.lab.provisioner.frontend(version)
+                else:
+                    components = self.lab.provisioner.backend(chain).components
+            except _UNAVAILABLE as reason:
+                self.absent[version] = f"{package} {version}: {reason}"
+                return None
+        question = Question(chain, cell.arch, get(cell.case.kernel).specialise(cell.case))
+        try:
+            result = judged(cell, self.lab.examine(question), components)
+        except (OSError, CacheError, CubinError, DisassemblyError) as failure:
+            result = judged(cell, Examination(), components, infra=str(failure))
+        return Asked(setting, result, time.monotonic() - begun)
+
+    def cell(self, setting: Setting) -> Cell:
+        """The setting as a cell of a matrix."""
+        signature = self._signature(setting.kernel)
+        parameters = signature.parameters
+        if setting.variant[0]:
+            axis_label = setting.variant
+            parameters = next(
+                v.parameters for v in self._variants(setting.kernel) if (v.axis, v.label) == axis_label
+            )
+        fixed = tuple(sorted((p.name, p.value) for p in parameters if isinstance(p, Constant)))
+        dtype = next((p.dtype for p in parameters if hasattr(p, "dtype")), "")
+        case = Case(
+            kernel=f"{self.path}:{signature.kernel.name}",
+            shape=(),
+            dtype=dtype,
+            hints=Hints(opt_level=setting.level),
+            knobs=fixed,
+            parameters=parameters,
+        )
+        name = f"tile{setting.cuda_tile}-ctk{setting.cuda_toolkit}"
+        return Cell(Toolchain(name, setting.cuda_tile, setting.cuda_toolkit), setting.arch, case)
+
+    def _signature(self, identity: str) -> Signature:
+        return next(one for one in self.signatures if _id(one, self.signatures) == identity)
+
+    def _variants(self, identity: str) -> list[Variant]:
+        return variants(self._signature(identity).parameters)
+
+
+def _id(one: Signature, every: Sequence[Signature]) -> str:
+    """The kernel's name, and which of its launches where there are several."""
+    same = [other for other in every if other.kernel.name == one.kernel.name]
+    if len(same) == 1:
+        return one.kernel.name
+    return f"{one.kernel.name} (launch {same.index(one) + 1})"
+
+
+def _recency(setting: Setting) -> tuple[Version, Version, int]:
+    order = (*reversed(FURTHER_ARCHS), *reversed(ARCHS))
+    place = order.index(setting.arch) if setting.arch in order else -1
+    return Version(setting.cuda_tile), Version(setting.cuda_toolkit), place
+
+
+def is_known(result: CellResult, *, varied: bool) -> bool:
+    """Whether the answer tells anything: a located user error of a varied signature only says that
+    the kernel is not written for it."""
+    if result.verdict.is_unknown:
+        return False
+    user_error = result.verdict is Verdict.FRONTEND_ERROR and result.judgement.evidence.get("kind") == "user"
+    return not (varied and user_error)

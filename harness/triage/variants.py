@@ -1,0 +1,91 @@
+"""Parameters near the reported ones, each different in one respect: the controls of a triage. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from harness.kernels.arrays import ITEMSIZE
+from harness.model import Array, Constant, Parameter
+
+_ALTERNATIVES = {
+    "float8_e4m3fn": ("float8_e5m2", "bfloat16", "float16"),
+    "float8_e5m2": ("float8_e4m3fn", "bfloat16", "float16"),
+    "float16": ("bfloat16", "float32"),
+    "bfloat16": ("float16", "float32"),
+    "float32": ("float16", "bfloat16"),
+    "float64": ("float32",),
+}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A change to the reported parameters: along which axis, in words, and what the parameters then are."""
+
+    axis: str
+    label: str
+    parameters: tuple[Parameter, ...]
+
+
+def variants(parameters: tuple[Parameter, ...]) -> list[Variant]:
+    """Other element types, other assumptions, and tiles of half the size."""
+    arrays = [p for p in parameters if isinstance(p, Array)]
+    changes: list[tuple[str, str, Callable[[Parameter], Parameter]]] = [
+        ("dtype", other, partial(_with_dtype, dtype=dtype, other=other))
+        for dtype in dict.fromkeys(array.dtype for array in arrays)
+        for other in _ALTERNATIVES.get(dtype, ())
+    ]
+    changes += [
+        ("signature", f"strides of {array.name} unknown", partial(_any_strides, name=array.name))
+        for array in arrays
+    ]
+    changes += [
+        ("signature", "extents divisible by 16", partial(_extents, divisor=16)),
+        ("signature", "extents unknown", partial(_extents, divisor=1)),
+        ("signature", "bases unaligned", _any_base),
+    ]
+    changes += [
+        ("constant", f"{p.name}={p.value // 2}", partial(_halved, name=p.name))
+        for p in parameters
+        if isinstance(p, Constant) and isinstance(p.value, int) and _is_tile(p.value)
+    ]
+    made = (Variant(axis, label, tuple(map(change, parameters))) for axis, label, change in changes)
+    return [variant for variant in made if variant.parameters != parameters]
+
+
+def _is_tile(value: int) -> bool:
+    return value > 1 and value.bit_count() == 1
+
+
+def _with_dtype(parameter: Parameter, dtype: str, other: str) -> Parameter:
+    """Rows stay aligned to as many bytes: divisors, which count elements, follow the new size."""
+    if not isinstance(parameter, Array) or parameter.dtype != dtype:
+        return parameter
+    before, after = ITEMSIZE[dtype], ITEMSIZE[other]
+    divisors = tuple(max(1, n * before // after) for n in parameter.stride_divisible_by)
+    kept = tuple(1 if n == 1 else d for n, d in zip(parameter.stride_divisible_by, divisors, strict=True))
+    return replace(parameter, dtype=other, stride_divisible_by=kept)
+
+
+def _any_strides(parameter: Parameter, name: str) -> Parameter:
+    if not isinstance(parameter, Array) or parameter.name != name:
+        return parameter
+    rank = parameter.rank
+    return replace(parameter, stride_constant=(None,) * rank, stride_divisible_by=(1,) * rank)
+
+
+def _extents(parameter: Parameter, divisor: int) -> Parameter:
+    if not isinstance(parameter, Array):
+        return parameter
+    return replace(parameter, shape_divisible_by=(divisor,) * parameter.rank)
+
+
+def _any_base(parameter: Parameter) -> Parameter:
+    return replace(parameter, base_divisible_by=1) if isinstance(parameter, Array) else parameter
+
+
+def _halved(parameter: Parameter, name: str) -> Parameter:
+    if not isinstance(parameter, Constant) or parameter.name != name or not isinstance(parameter.value, int):
+        return parameter
+    return replace(parameter, value=parameter.value // 2)
