@@ -48,18 +48,18 @@ parameters = [                         # one for each of the kernel's, in order
 """
 
 
-class NewKernelError(ValueError):
-    """The folder cannot be written; the text says what to do."""
-
-
 def write_kernel(name: str, out: Path) -> int:
-    """Write NAME/NAME.py and NAME/matrix.toml below `out`; never over something that is there."""
-    if not name.isidentifier() or keyword.iskeyword(name):
-        raise NewKernelError(f"{name!r} cannot name a function; use letters, digits and _, no digit first")
+    """Write NAME/NAME.py and NAME/matrix.toml below `out`; 2 for a bad name, or if NAME is there."""
     folder = out / name
+    problem = ""
+    if not name.isidentifier() or keyword.iskeyword(name):
+        problem = f"{name!r} cannot name a function; use letters, digits and _, no digit first"
+    elif folder.exists():
+        problem = f"{folder} is there already; choose another name, or remove it"
+    if problem:
+        Console(stderr=True, highlight=False, soft_wrap=True).print(problem, style="red", markup=False)
+        return 2
     texts = {folder / f"{name}.py": _KERNEL, folder / "matrix.toml": _MATRIX}
-    if folder.exists():
-        raise NewKernelError(f"{folder} is there already; choose another name, or remove it")
     folder.mkdir(parents=True)
     for path, text in texts.items():
         path.write_text(text.format(name=name), encoding="utf-8")

@@ -41,7 +41,15 @@ class Options:
 
 def triage_file(path: Path, options: Options) -> int:
     """Triage the kernels of a file; 0 if nothing fails, 1 if something does, 2 for a file that
-    cannot be used. Raises TriageError."""
+    cannot be used."""
+    try:
+        return _triage(path, options)
+    except TriageError as error:
+        Console(stderr=True, highlight=False, soft_wrap=True).print(str(error), style="red", markup=False)
+        return 2
+
+
+def _triage(path: Path, options: Options) -> int:
     console = Console(stderr=options.as_json, highlight=False, soft_wrap=True)
     begun = time.monotonic()
     with Lab(options.store, offline=options.offline) as lab:
@@ -125,6 +133,3 @@ def _closing(sweep: Sweep, seconds: float) -> str:
     if sweep.left:
         text += f"; the budget was spent with {sweep.left} more in mind (--budget SECONDS)"
     return text
-
-
-__all__ = ["Options", "TriageError", "triage_file"]
