@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from harness import __version__
-from harness.cli import blame, gate, running, upkeep
+from harness.cli import blame, gate, kernels, running, upkeep
 
 app = typer.Typer(
     name="python -m harness",
@@ -22,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for _module in (running, blame, gate, upkeep):
+for _module in (running, kernels, blame, gate, upkeep):
     app.registered_commands += _module.cli.registered_commands
     app.registered_groups += _module.cli.registered_groups
 
