@@ -119,7 +119,7 @@ def make(lab: Lab, request: Request, note: Callable[[str], None] = lambda text: 
         repro = replace(repro, case=case, origin=kernel.origin)
         content = _content(request, repro, kernel, symptom, bound)
         write_atomically(folder / SCRIPT_FILE, script_text(content))
-        repro = _try(lab, request, repro, note)
+        repro = _try(lab, request, repro, symptom, note)
         repro = _keep_bytecode(lab, request.oracle, repro, symptom, note)
         if request.bisect is not None:
             write_atomically(folder / BISECT_FILE, Scrubber.of_this_machine().scrub(request.bisect))
@@ -234,12 +234,12 @@ def _content(
 # --- asking ------------------------------------------------------------------------------------
 
 
-def _try(lab: Lab, request: Request, repro: Repro, note: Callable[[str], None]) -> Repro:
+def _try(lab: Lab, request: Request, repro: Repro, symptom: Symptom, note: Callable[[str], None]) -> Repro:
     """The repro with the places where the script's kernel was seen to be bad or good."""
     assert repro.case is not None
     own = request.result.cell
     archs = sorted({*request.archs, own.arch}, key=lambda arch: (arch != own.arch, arch_key(arch)))
-    chains = _distinct(lab, own.toolchain, request.toolchains)
+    chains = _distinct(lab, own.toolchain, request.toolchains, symptom)
     places: list[Place] = []
     for chain in chains:
         answers: dict[str, Answer] = {}
@@ -259,12 +259,20 @@ def _try(lab: Lab, request: Request, repro: Repro, note: Callable[[str], None]) 
     return replace(repro, places=_of_interest(places, own.toolchain), status=_status(places))
 
 
-def _distinct(lab: Lab, own: Toolchain, others: Iterable[Toolchain]) -> list[Toolchain]:
-    """All that differ in frontend or components, oldest first; toolkits may ship the same files."""
+def _distinct(lab: Lab, own: Toolchain, others: Iterable[Toolchain], symptom: Symptom) -> list[Toolchain]:
+    """All that may tell something new, oldest first: toolkits may ship the same files.
+
+    A fault of the frontend is asked of all frontends on one backend, any other of all backends with the
+    cell's own frontend and the newest.
+    """
     kept: dict[tuple[str, ...], Toolchain] = {}
+    newest = max((chain.cuda_tile for chain in (own, *others)), key=Version)
     for chain in [own, *sorted(set(others), key=_order)]:
-        components = lab.provisioner.component_versions(chain)
-        kept.setdefault((chain.cuda_tile, *components.values()), chain)
+        components = tuple(lab.provisioner.component_versions(chain).values())
+        if symptom is Symptom.FRONTEND:
+            kept.setdefault((chain.cuda_tile,), chain)
+        elif chain.cuda_tile in (own.cuda_tile, newest):
+            kept.setdefault((chain.cuda_tile, *components), chain)
     return sorted(kept.values(), key=_order)
 
 
