@@ -7,10 +7,14 @@ this package, and the case says the rest.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import lzma
+import struct
 import zipfile
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +25,13 @@ from harness.model import CellResult, Record
 
 SCHEMA_VERSION = 1
 _MANIFEST = "manifest.json"
+
+
+_DAMAGE = (
+    *(OSError, EOFError, zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, lzma.LZMAError, struct.error),
+    *(LookupError, ValueError, OverflowError, RuntimeError),  # flags of encryption, names that are none
+)
+"""What the standard library raises for archives with wrong bytes in them, by where those are."""
 
 
 class BundleError(ValueError):
@@ -54,39 +65,64 @@ def write_bundle(path: Path, bundle: Bundle, cubins: Iterable[tuple[str, bytes]]
 
 
 def read_bundle(path: Path) -> Bundle:
-    """The manifest. Raises BundleError for what is no bundle, or one of another schema version."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            data: dict[str, Any] = json.loads(archive.read(_MANIFEST))
-    except FileNotFoundError:
-        raise BundleError(
-            f"{path}: no such file; make it with: python -m harness compile matrix.toml --bundle {path}"
-        ) from None
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise BundleError(f"{path} is not a bundle of this harness ({error}); make it again") from None
+    """The manifest. Raises BundleError for what is no bundle, is damaged, or has another schema version."""
+    with _explained(path), zipfile.ZipFile(path) as archive:
+        data: dict[str, Any] = json.loads(archive.read(_MANIFEST))
+        if not isinstance(data, dict):
+            raise ValueError(f"{_MANIFEST} is no object")
     found = data.get("schema_version")
     if found != SCHEMA_VERSION:
         raise BundleError(
             f"{path} has bundle schema {found}, this harness ({__version__}) reads {SCHEMA_VERSION}; "
             f"use harness {data.get('harness')} to execute it, or make it again"
         )
-    return Bundle.from_json(data)
+    try:
+        return Bundle.from_json(data)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise BundleError(
+            f"{path} is damaged: its manifest cannot be read ({_said(error)}); copy it again"
+        ) from error
 
 
 def unpack_cubins(path: Path, target: Path) -> dict[str, Path]:
-    """Write the cubins below `target`, each checked against its name; returns path by SHA-256."""
+    """Write the cubins below `target`, each checked against its name; returns path by SHA-256.
+
+    Raises BundleError for a damaged bundle.
+    """
     target.mkdir(parents=True, exist_ok=True)
     unpacked = {}
-    with zipfile.ZipFile(path) as archive:
+    with contextlib.ExitStack() as stack:
+        with _explained(path):
+            archive = stack.enter_context(zipfile.ZipFile(path))
         for name in archive.namelist():
-            folder, _, sha256 = name.partition("/")
-            if folder != "cubins":
+            if name == _MANIFEST:
                 continue
-            cubin = archive.read(name)
-            if hashlib.sha256(cubin).hexdigest() != sha256:
+            with _explained(path):
+                cubin = archive.read(name)
+            folder, _, sha256 = name.partition("/")
+            if folder != "cubins" or hashlib.sha256(cubin).hexdigest() != sha256:
                 raise BundleError(
                     f"{path} is damaged: cubin {sha256[:12]} does not match its name; copy it again"
                 )
             unpacked[sha256] = target / f"{sha256}.cubin"
             unpacked[sha256].write_bytes(cubin)
     return unpacked
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn whatever reading an archive raises into a BundleError; damage shows in many ways."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise BundleError(
+            f"{path}: no such file; make it with: python -m harness compile matrix.toml --bundle {path}"
+        ) from None
+    except _DAMAGE as error:
+        raise BundleError(
+            f"{path} is not a bundle of this harness, or is damaged ({_said(error)}); copy or make it again"
+        ) from error
+
+
+def _said(error: Exception) -> str:
+    return str(error).strip("'\"") or type(error).__name__

@@ -8,6 +8,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from harness.bundle import Bundle, BundleError, read_bundle, unpack_cubins, write_bundle
 from harness.matrix import Timeouts
@@ -44,6 +46,51 @@ def test_a_damaged_cubin_is_noticed(bundle: Bundle, tmp_path: Path) -> None:
     write_bundle(path, bundle, [("0" * 64, _CUBIN)])
     with pytest.raises(BundleError, match="is damaged: cubin 000000000000 does not match its name"):
         unpack_cubins(path, tmp_path / "cubins")
+
+
+@given(data=st.data())
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_one_wrong_byte_anywhere_is_harmless_or_told_in_a_sentence(
+    bundle: Bundle, tmp_path: Path, data: st.DataObject
+) -> None:
+    path = tmp_path / "cells.bundle"
+    if not path.exists():
+        write_bundle(path, bundle, [(_NAME, _CUBIN)])
+    content = bytearray(path.read_bytes())
+    # The directory at the end and the headers are where parsers go astray, so half the bytes lie there.
+    at = data.draw(st.integers(0, len(content) - 1) | st.integers(len(content) - 300, len(content) - 1))
+    content[at] ^= data.draw(st.integers(1, 255))
+    damaged = tmp_path / "damaged.bundle"
+    damaged.write_bytes(content)
+    try:
+        assert read_bundle(damaged) == bundle
+        cubins = unpack_cubins(damaged, tmp_path / "cubins")
+        assert {name: p.read_bytes() for name, p in cubins.items()} == {_NAME: _CUBIN}
+    except BundleError as error:
+        assert str(damaged) in str(error)
+        assert "\n" not in str(error)
+
+
+@given(data=st.data())
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_a_bundle_that_was_cut_off_is_told_in_a_sentence(
+    bundle: Bundle, tmp_path: Path, data: st.DataObject
+) -> None:
+    path = tmp_path / "cells.bundle"
+    write_bundle(path, bundle, [(_NAME, _CUBIN)])
+    content = path.read_bytes()
+    path.write_bytes(content[: data.draw(st.integers(0, len(content) - 1))])
+    with pytest.raises(BundleError, match="copy or make it again"):
+        read_bundle(path)
+
+
+@pytest.mark.parametrize("manifest", [[], {"schema_version": 1}, {"schema_version": 1, "results": [{}]}])
+def test_a_manifest_that_is_none(tmp_path: Path, manifest: object) -> None:
+    path = tmp_path / "cells.bundle"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("manifest.json", json.dumps(manifest))
+    with pytest.raises(BundleError, match=r"damaged.*again"):
+        read_bundle(path)
 
 
 def test_no_file_and_no_bundle(tmp_path: Path) -> None:
