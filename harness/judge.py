@@ -62,6 +62,9 @@ _LINE = re.compile(
 )
 """A place as Python and cuda.tile write it, with the source line below it."""
 
+KERNEL = "kernel"
+"""The component to blame where the kernel's own file fails before a compiler has seen it."""
+
 _FRONTEND_FILE = re.compile(r"(?:^|/)(?:cuda/tile/|harness/compile/)")
 
 
@@ -83,7 +86,7 @@ def judge_compile(
     `patient` what another try came to that was given more time.
     """
     if infra is not None:
-        return _infra(infra)
+        return judge_infra(infra)
     if unsupported is not None:
         return Judgement(Verdict.UNSUPPORTED, None, _sentence(unsupported), evidence={"message": unsupported})
     if trace is None:
@@ -99,7 +102,7 @@ def judge_compile(
     elif compile.status != "ok":
         judged = _judge_failure(cell, trace, compile, control, diagnosis)
     elif inspection is None:
-        return _infra("The kernel compiled, but its cubin was not inspected.")
+        return judge_infra("The kernel compiled, but its cubin was not inspected.")
     else:
         judged = _judge_cubin(inspection)
     remarks = advise(cell.case, compile, inspection)
@@ -118,6 +121,15 @@ def judge_not_run(cell: Cell, why: str) -> Judgement:
     return Judgement(Verdict.NOT_RUN, None, f"Not run: {_sentence(why)}", evidence={"reason": why})
 
 
+def judge_infra(what: str) -> Judgement:
+    """The harness or the machine failed at this cell; `what` is a sentence, or a traceback, which says most
+    in its last line."""
+    lines = what.strip().splitlines() or ["no reason was given"]
+    line = lines[-1] if lines[0].startswith("Traceback (") else lines[0]
+    name = signature(Verdict.INFRA_ERROR, "harness", line)
+    return Judgement(Verdict.INFRA_ERROR, name, _sentence(line), "harness", {"message": what[-EXCERPT:]})
+
+
 # --- the frontend -----------------------------------------------------------------------------
 
 
@@ -133,11 +145,13 @@ def _judge_trace(cell: Cell, trace: TraceOutcome) -> Judgement:
         "message": trace.message[-EXCERPT:],
         "traceback": trace.traceback[-EXCERPT:],
     }
+    if trace.stage == "import":
+        return _judge_import(cell, trace, named, at, evidence)
     match trace.status:
         case "unsupported":
-            return Judgement(
-                Verdict.UNSUPPORTED, None, f"{who} does not support this: {words}{at}", "cuda-tile", evidence
-            )
+            told = words.startswith("cuda-tile ")
+            text = _sentence(words) if told else f"{who} does not support this: {words}{at}"
+            return Judgement(Verdict.UNSUPPORTED, None, text, "cuda-tile", evidence)
         case "timeout":
             name = signature(Verdict.COMPILE_TIMEOUT, "cuda-tile", "tracing does not end")
             text = f"{who} was stopped after {trace.wall_seconds:.0f} s of tracing the kernel."
@@ -154,6 +168,25 @@ def _judge_trace(cell: Cell, trace: TraceOutcome) -> Judgement:
         else f"{who} rejects the kernel with {named}{at}"
     )
     return Judgement(Verdict.FRONTEND_ERROR, name, text, "cuda-tile", {**evidence, "kind": kind})
+
+
+def _judge_import(
+    cell: Cell, trace: TraceOutcome, named: str, at: str, evidence: dict[str, Any]
+) -> Judgement:
+    """The kernel's own file could not be imported: no compiler has seen it yet."""
+    file = cell.case.kernel.rpartition(":")[0].rpartition("/")[2] or cell.case.kernel
+    match trace.status:
+        case "timeout":
+            pattern, more = "does not end", f", and was stopped after {trace.wall_seconds:.0f} s"
+        case "crash":
+            pattern, more = f"ends the process ({trace.error_type or 'it gave no answer'})", ""
+        case _:
+            pattern, more = f"fails with {named}", at
+    name = signature(Verdict.FRONTEND_ERROR, KERNEL, f"user: importing {pattern}")
+    text = _sentence(f"Importing {file} {pattern}{more}")
+    return Judgement(
+        Verdict.FRONTEND_ERROR, name, text, KERNEL, {**evidence, "stage": "import", "kind": "user"}
+    )
 
 
 # --- the backend ------------------------------------------------------------------------------
@@ -173,11 +206,11 @@ def _judge_failure(
         return _refused(cell, trace, said, evidence)
     if files_failed(compile):
         words = telling_line(said) or "exit code 2 and not a word"
-        return _infra(f"tileiras could not read or write its files: {words}")
+        return judge_infra(f"tileiras could not read or write its files: {words}")
     who = "tileiras" if number is not None else "ptxas"
     killer = number if number is not None else ptxas_signal(diagnosis)
     if killer is not None and stopped_from_outside(killer):
-        return _infra(f"{who} was stopped from outside by {signal_name(killer)}.")
+        return judge_infra(f"{who} was stopped from outside by {signal_name(killer)}.")
     if (broken := _broken(cell, control, diagnosis)) is not None:
         return broken
     if killer == signals.SIGKILL:
@@ -372,12 +405,6 @@ def user_line(trace: TraceOutcome) -> str:
 
 
 # --- sentences ---------------------------------------------------------------------------------
-
-
-def _infra(what: str) -> Judgement:
-    first = what.strip().splitlines()[0] if what.strip() else "no reason was given"
-    name = signature(Verdict.INFRA_ERROR, "harness", first)
-    return Judgement(Verdict.INFRA_ERROR, name, _sentence(first), "harness", {"message": what[-EXCERPT:]})
 
 
 def _first_line(text: str) -> str:

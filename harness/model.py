@@ -423,7 +423,8 @@ class TraceOutcome(Record):
     """What the frontend made of a specialisation.
 
     `status`: ok | error (a located, diagnosed user error) | unsupported (it says so) | internal
-    (KeyError and the like out of cuda.tile) | crash (the tracer died) | timeout.
+    (KeyError and the like out of cuda.tile) | crash (the tracer died) | timeout. `error_type` is the
+    exception's, of a crash how it died: "SIGSEGV", "exit code 7".
     """
 
     status: str
@@ -438,6 +439,8 @@ class TraceOutcome(Record):
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
     cached: bool = False
+    stage: str | None = None
+    """Where it ended, unless well: at the "import" of the kernel's own file, or at the "trace"."""
 
 
 @dataclass(frozen=True)

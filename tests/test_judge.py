@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -86,6 +87,50 @@ class TestFrontend:
         timeout = judge(make, trace=self.trace("timeout", "", ""), compile=None)
         assert (timeout.verdict, timeout.component) == (Verdict.COMPILE_TIMEOUT, "cuda-tile")
         assert timeout.summary == "cuda-tile 1.5.0 was stopped after 30 s of tracing the kernel."
+
+    def test_a_refusal_that_names_the_frontend_names_it_once(self, make: Maker) -> None:
+        words = "cuda-tile 1.5.0 takes no architecture suffix: name 'sm_90' instead of 'sm_90a'"
+        judged = judge(make, trace=self.trace("unsupported", "ValueError", words), compile=None)
+        assert judged.summary == f"{words}."
+
+    @pytest.mark.parametrize("how", ["SIGSEGV", "SIGINT", "exit code 0", "exit code 1", "exit code 7"])
+    def test_deaths_are_told_apart(self, make: Maker, how: str) -> None:
+        traced = self.trace("crash", how, f"the frontend's process died while tracing ({how})")
+        judged = judge(make, trace=traced, compile=None)
+        assert judged.signature == (
+            f"compiler_crash/cuda-tile/the frontend's process died while tracing ({how})"
+        )
+        at_import = replace(
+            traced, stage="import", message=f"importing /home/u/k.py ended the process ({how})"
+        )
+        judged = judge(make, trace=at_import, compile=None)
+        assert judged.signature == f"frontend_error/kernel/user: importing ends the process ({how})"
+
+    @pytest.mark.parametrize(
+        ("status", "error", "message", "summary", "pattern"),
+        [
+            ("timeout", None, "", "does not end, and was stopped after 30 s.", "does not end"),
+            ("crash", None, "no answer", "ends the process (it gave no answer).", None),
+            (
+                "error",
+                "ModuleNotFoundError",
+                "ModuleNotFoundError: No module named 'nosuch'",
+                "fails with ModuleNotFoundError: No module named 'nosuch'.",
+                "fails with ModuleNotFoundError: No module named <name>",
+            ),
+            ("error", "SystemExit", "SystemExit: bye", "fails with SystemExit: bye.", None),
+        ],
+    )
+    def test_a_file_that_cannot_be_imported_is_no_fault_of_cuda_tile(
+        self, make: Maker, status: str, error: str | None, message: str, summary: str, pattern: str | None
+    ) -> None:
+        traced = TraceOutcome(status, error_type=error, message=message, wall_seconds=30, stage="import")
+        judged = judge_compile(make.cell(kernel="own/k.py:k"), traced, None, None)
+        assert (judged.verdict, judged.component) == (Verdict.FRONTEND_ERROR, "kernel")
+        assert judged.evidence["kind"] == "user"
+        assert judged.summary == f"Importing k.py {summary}"
+        pattern = pattern or summary.removesuffix(".")
+        assert judged.signature == f"frontend_error/kernel/user: importing {pattern}"
 
     def test_frontend_without_export_is_unsupported(self, make: Maker) -> None:
         judged = judge_compile(
@@ -309,6 +354,11 @@ class TestLeftOver:
     def test_infra(self, make: Maker) -> None:
         judged = judge(make, infra="disk is full\nTraceback ...")
         assert (judged.verdict, judged.summary) == (Verdict.INFRA_ERROR, "disk is full.")
+
+    def test_a_traceback_says_most_in_its_last_line(self, make: Maker) -> None:
+        told = "Traceback (most recent call last):\n  File ...\nKeyError: 'vamue'\n"
+        judged = judge(make, infra=told)
+        assert (judged.summary, judged.evidence["message"]) == ("KeyError: 'vamue'.", told)
 
     def test_uninspected_cubin_is_infra(self, make: Maker) -> None:
         assert judge(make, inspection=None).verdict is Verdict.INFRA_ERROR

@@ -169,24 +169,23 @@ class Compiler:
         )
 
     def _recall(self, key: str, deadline: float) -> CompileOutcome | None:
-        outcome = self._cache.recall_as(_COMPILE, key, _outcome)
-        if outcome is None or outcome.status not in ("ok", "failed", "timeout"):
+        outcome = self._cache.recall_as(_COMPILE, key, self._remembered)
+        if outcome is not None and outcome.status == "timeout" and deadline > outcome.deadline_seconds:
             return None
-        if outcome.status == "timeout" and deadline > outcome.deadline_seconds:
-            return None
-        if outcome.status == "ok" and (
-            outcome.cubin_sha256 is None or self._cache.get(outcome.cubin_sha256) is None
-        ):
-            return None
+        return outcome
+
+    def _remembered(self, value: dict[str, Any]) -> CompileOutcome:
+        """Raises ValueError or another of `recall_as`'s where this is of no use."""
+        outcome = CompileOutcome.from_json({**value, "cached": True})
+        if outcome.status not in ("ok", "failed", "timeout"):
+            raise ValueError(outcome.status)
+        if outcome.status == "ok" and self._cache.get(outcome.cubin_sha256 or "") is None:
+            raise LookupError(outcome.cubin_sha256)
         return outcome
 
 
 def _key(backend: Backend, bytecode_sha256: str, arch: str, opt_level: int, extra: Sequence[str]) -> str:
     return canonical_json([PROTOCOL, backend.identity, bytecode_sha256, arch, opt_level, list(extra)])
-
-
-def _outcome(value: dict[str, Any]) -> CompileOutcome:
-    return CompileOutcome.from_json({**value, "cached": True})
 
 
 def _diagnosis(value: dict[str, Any]) -> dict[str, Any]:

@@ -12,12 +12,15 @@ import os
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness.compile import tracer_worker
 from harness.compile.cache import Cache
+from harness.legible import legible
 from harness.model import Frontend, KernelSource, Specialization, TraceOutcome, canonical_json
+from harness.outcome import ending
 from harness.process import Child, Supervisor
 
 PROTOCOL = 2
@@ -29,6 +32,7 @@ START_SECONDS = 60.0
 _CLOSE_SECONDS = 1.0
 _TRACE = "trace"
 _HELLO = "frontend"
+_STATUSES = ("ok", "error", "unsupported", "internal", "crash", "timeout")
 
 
 class _StartFailed(Exception):
@@ -72,8 +76,7 @@ class Tracer:
             return self.frontend.bytecode_versions
         with self._lock:
             if not self._versions:
-                known = self._cache.recall(_HELLO, self._hello_key) or {}
-                self._versions = tuple(known.get("bytecode_versions", ()))
+                self._versions = self._cache.recall_as(_HELLO, self._hello_key, _versions) or ()
             if not self._versions:
                 try:
                     self._ensure_worker()
@@ -110,7 +113,8 @@ class Tracer:
         self._worker = worker
         try:
             hello = json.loads(worker.readline(START_SECONDS))
-        except (EOFError, TimeoutError) as error:
+            versions = _versions(hello)
+        except (EOFError, TimeoutError, ValueError, LookupError, TypeError) as error:
             self._retire()
             what = "did not start in time" if isinstance(error, TimeoutError) else "cannot be imported"
             raise _StartFailed(
@@ -119,7 +123,7 @@ class Tracer:
             ) from error
         if not self._versions:
             self._cache.remember(_HELLO, self._hello_key, hello)
-        self._versions = tuple(hello["bytecode_versions"])
+        self._versions = versions
         return worker
 
     def _retire(self, patience: float = 0.0) -> None:
@@ -138,24 +142,16 @@ class Tracer:
         try:
             worker = self._ensure_worker()
         except _StartFailed as failure:
-            return TraceOutcome(status="crash", message=failure.args[0], traceback=failure.args[1])
+            message, traceback = map(legible, failure.args)
+            return TraceOutcome(status="crash", message=message, traceback=traceback)
         request = {"spec": spec.to_json(), "arch": arch, "bytecode_version": bytecode_version}
         begun = time.monotonic()
-        answer: dict[str, Any]
+        talk = _Talk(worker, spec.source.canonical)
         try:
-            worker.send(json.dumps(request).encode("ascii") + b"\n", deadline)
-            answer = json.loads(worker.readline(deadline - (time.monotonic() - begun)))
-        except TimeoutError:
+            answer = talk.ask(request, deadline)
+        except (TimeoutError, EOFError, ValueError) as error:
+            answer = talk.failure(error, deadline)
             self._retire()
-            answer = {"status": "timeout", "message": f"tracing did not end within {deadline:g} s"}
-        except EOFError:
-            self._retire(_CLOSE_SECONDS)  # it is dying by itself: let it, to learn how
-            how = f"signal {worker.signal}" if worker.signal else f"exit code {worker.exit_code}"
-            answer = {
-                "status": "crash",
-                "message": f"the frontend's process died while tracing ({how})",
-                "traceback": worker.stderr_text,
-            }
         except BaseException:
             self._retire()
             raise
@@ -163,7 +159,7 @@ class Tracer:
         if answer["status"] == "internal":
             self._retire()
         outcome = self._outcome(answer, bytecode_version, wall)
-        if answer["status"] not in ("timeout", "crash") and answer.get("lasting", True):
+        if outcome.status not in ("timeout", "crash") and answer.get("lasting", True):
             self._cache.remember(_TRACE, key, outcome.to_json())
         return outcome
 
@@ -172,17 +168,19 @@ class Tracer:
     def _outcome(self, answer: dict[str, Any], bytecode_version: str, wall: float) -> TraceOutcome:
         cpu = answer.get("cpu_seconds", 0.0)
         if answer["status"] != "ok":
+            kind = answer.get("error_type")
             return TraceOutcome(
                 status=answer["status"],
-                error_type=answer.get("error_type"),
-                message=answer["message"],
-                traceback=answer.get("traceback", ""),
+                error_type=legible(kind) if kind is not None else None,
+                message=legible(answer["message"]),
+                traceback=legible(answer.get("traceback", "")),
                 wall_seconds=wall,
                 cpu_seconds=cpu,
+                stage=answer.get("stage"),
             )
         return TraceOutcome(
             status="ok",
-            bytecode_sha256=self._cache.put(base64.b64decode(answer["bytecode"])),
+            bytecode_sha256=self._cache.put(answer["bytecode"]),
             bytecode_version=bytecode_version,
             symbol=answer["symbol"],
             opt_level=answer.get("opt_level"),
@@ -191,26 +189,100 @@ class Tracer:
         )
 
     def _recall(self, key: str) -> TraceOutcome | None:
-        value = self._cache.recall(_TRACE, key)
-        if value is None:
-            return None
-        try:
-            outcome = TraceOutcome.from_json({**value, "cached": True})
-        except (KeyError, TypeError, ValueError):
-            return None
+        return self._cache.recall_as(_TRACE, key, self._remembered)
+
+    def _remembered(self, value: dict[str, Any]) -> TraceOutcome:
+        """Raises ValueError or another of `recall_as`'s where this is of no use."""
+        outcome = TraceOutcome.from_json({**value, "cached": True})
+        if outcome.status not in _STATUSES:
+            raise ValueError(outcome.status)
         if outcome.bytecode_sha256 is not None and self._cache.get(outcome.bytecode_sha256) is None:
-            return None
+            raise LookupError(outcome.bytecode_sha256)
         return outcome
+
+
+def _versions(hello: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(str(version) for version in hello["bytecode_versions"])
+
+
+class _Talk:
+    """One request to a tracer, and what it was at when it failed to answer."""
+
+    def __init__(self, worker: Child, canonical: str) -> None:
+        self._worker = worker
+        self._canonical = canonical
+        self._stage: str | None = None
+
+    def ask(self, request: dict[str, Any], deadline: float) -> dict[str, Any]:
+        """The answer. Raises TimeoutError, EOFError, and ValueError for what is no answer."""
+        until = time.monotonic() + deadline
+        self._worker.send(json.dumps(request).encode("ascii") + b"\n", deadline)
+        while True:
+            said = json.loads(self._worker.readline(until - time.monotonic()))
+            if not isinstance(said, dict):
+                raise ValueError("an answer is an object")
+            if said.get("status") in _STATUSES:
+                return _checked(said)
+            self._stage = said.get("stage")
+
+    def failure(self, error: Exception, deadline: float) -> dict[str, Any]:
+        """An answer in the place of the one that never came."""
+        importing = self._stage == tracer_worker.IMPORT
+        doing = f"importing {self._canonical}" if importing else "tracing"
+        status, how, traceback = "crash", None, ""
+        if isinstance(error, TimeoutError) and self._worker.alive:
+            status, message = "timeout", f"{doing} did not end within {deadline:g} s"
+        elif isinstance(error, ValueError):
+            message = f"the frontend's process gave something that is no answer while {doing}"
+        else:
+            how, traceback = self._death(), self._worker.stderr_text
+            message = (
+                f"{doing} ended the process" if importing else "the frontend's process died while tracing"
+            )
+            message += f" ({how})"
+        return {
+            "status": status,
+            "error_type": how,
+            "message": message,
+            "traceback": traceback,
+            "stage": self._stage,
+        }
+
+    def _death(self) -> str:
+        """How a process ended that closed its standard output, most likely because it is dying."""
+        until = time.monotonic() + _CLOSE_SECONDS
+        while self._worker.alive:
+            if time.monotonic() > until:
+                return "it closed its pipes"
+            time.sleep(0.005)
+        self._worker.kill()  # reaps it
+        signal = self._worker.signal
+        return ending(-signal if signal is not None else self._worker.exit_code or 0)
+
+
+def _checked(answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer, its bytecode decoded. Raises ValueError where a part is missing or of another kind."""
+    try:
+        if answer["status"] == "ok":
+            return {
+                **answer,
+                "bytecode": base64.b64decode(answer["bytecode"]),
+                "symbol": str(answer["symbol"]),
+            }
+        return {**answer, "message": str(answer["message"]), "traceback": str(answer.get("traceback", ""))}
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"an answer without {error}") from error
 
 
 def _with_real_path(outcome: TraceOutcome, source: KernelSource) -> TraceOutcome:
     """Errors name the user's file, not its canonical stand-in."""
     if outcome.status == "ok":
         return outcome
-    plain = outcome.to_json()
-    for name in ("message", "traceback"):
-        plain[name] = plain[name].replace(source.canonical, source.path)
-    return TraceOutcome.from_json(plain)
+    path = legible(source.path).replace("\n", "\\n")
+    message, traceback = (
+        text.replace(source.canonical, path) for text in (outcome.message, outcome.traceback)
+    )
+    return replace(outcome, message=message, traceback=traceback)
 
 
 def _last_line(text: str) -> str:

@@ -4,9 +4,11 @@ Started by path as `python -I tracer_worker.py FRONTEND_ROOT`, where FRONTEND_RO
 `cuda/tile` in it. Imports the standard library and cuda.tile only. It never calls a compiler.
 
 Protocol: one JSON object a line. The worker first says hello with its version and the bytecode
-versions it writes; then it answers each request with one line, and exits at end of file. Requests
-come on what was standard input at the start, answers go to what was standard output; afterwards both
-are detached, so that a kernel's module may print.
+versions it writes; then it answers each request, and exits at end of file. Before the answer, which has a
+"status", a line with a "stage" alone tells what comes next: "import" of the kernel's file, which may do
+anything, or "trace". So whoever waits can tell whose fault a death or an endless wait is. Requests come on
+what was standard input at the start, answers go to what was standard output; afterwards both are detached,
+so that a kernel's module may print.
 
 Bytecode embeds file names. So kernels are compiled under the request's canonical name, and
 cuda.tile's own files under their names relative to FRONTEND_ROOT: two checkouts and two stores
@@ -27,14 +29,18 @@ import io
 import json
 import linecache
 import os
+import re
 import sys
 import time
 import traceback
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-TRACEBACK_LIMIT = 12_000
+TEXT_LIMIT = 12_000
+"""Characters of a message or a traceback that are handed on."""
+
+IMPORT, TRACE = "import", "trace"
 
 
 class Refusal(Exception):
@@ -45,12 +51,19 @@ class Refusal(Exception):
     """
 
     def __init__(
-        self, status: str, message: str, error_type: str | None = None, *, lasting: bool = True
+        self,
+        status: str,
+        message: str,
+        error_type: str | None = None,
+        *,
+        lasting: bool = True,
+        stage: str = TRACE,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.error_type = error_type
         self.lasting = lasting
+        self.stage = stage
 
 
 # --- cuda.tile under canonical file names -----------------------------------------------------
@@ -103,10 +116,10 @@ def load_module(path: str, canonical: str, sha256: str) -> tuple[types.ModuleTyp
             data = file.read()
     except OSError as error:
         why = f"cannot read {canonical}: {error.strerror}"
-        raise Refusal("error", why, type(error).__name__, lasting=False) from error
+        raise Refusal("error", why, type(error).__name__, lasting=False, stage=IMPORT) from error
     if hashlib.sha256(data).hexdigest() != sha256:
         why = f"{canonical} changed on disk while the run was going on; run again"
-        raise Refusal("error", why, lasting=False)
+        raise Refusal("error", why, lasting=False, stage=IMPORT)
     text = importlib.util.decode_source(data)
     lines = text.splitlines(keepends=True)
     register_lines(canonical, lines)
@@ -128,8 +141,9 @@ def find_kernel(source: dict[str, str], kernel_type: type) -> Any:
         module, lines = load_module(source["path"], source["canonical"], source["sha256"])
     except Refusal:
         raise
-    except Exception as error:
-        raise Refusal("error", exception_text(error), type(error).__name__, lasting=False) from error
+    except BaseException as error:  # SystemExit and KeyboardInterrupt are a module's to raise, too
+        text, kind = exception_text(error), type(error).__name__
+        raise Refusal("error", text, kind, lasting=False, stage=IMPORT) from error
     register_lines(source["canonical"], lines)
     found: Any = module
     for part in source["function"].split("."):
@@ -261,29 +275,34 @@ class Tracer:
         self.bytecode_versions = [v.as_string() for v in compiler._SUPPORTED_VERSIONS]
         self.signatures = SignatureBuilder(self.version)
 
-    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """{"status": "ok", "bytecode", "symbol"}, or a status with error_type, message, traceback.
+    def answer(self, request: dict[str, Any], announce: Callable[[str], None]) -> dict[str, Any]:
+        """{"status": "ok", "bytecode", "symbol"}, or a status with error_type, message, traceback, stage.
 
-        "lasting": false tells not to remember the answer.
+        "lasting": false tells not to remember the answer. `announce` hears each stage before it begins.
         """
         try:
-            return self.trace(request["spec"], request["arch"], request["bytecode_version"])
+            return self.trace(request["spec"], request["arch"], request["bytecode_version"], announce)
         except Refusal as refusal:
             cause = traceback.format_exc() if refusal.__cause__ is not None else ""
             answer = failure(refusal.status, refusal.error_type, str(refusal), cause)
-            return {**answer, "lasting": refusal.lasting}
+            return {**answer, "lasting": refusal.lasting, "stage": refusal.stage}
         except Exception as error:
             status, message = self.classify(error, request["arch"])
             return failure(status, type(error).__name__, message, traceback.format_exc())
 
-    def trace(self, spec: dict[str, Any], arch: str, bytecode_version: str) -> dict[str, Any]:
+    def trace(
+        self, spec: dict[str, Any], arch: str, bytecode_version: str, announce: Callable[[str], None]
+    ) -> dict[str, Any]:
         if bytecode_version not in self.bytecode_versions:
             raise Refusal(
                 "unsupported",
                 f"cuda-tile {self.version} cannot write bytecode {bytecode_version}, "
                 f"only {', '.join(self.bytecode_versions)}",
             )
-        kernel = with_hints(find_kernel(spec["source"], self.ct.kernel), spec["hints"])
+        announce(IMPORT)
+        kernel = find_kernel(spec["source"], self.ct.kernel)
+        announce(TRACE)
+        kernel = with_hints(kernel, spec["hints"])
         function = kernel._annotated_function.pyfunc
         self.check_parameters(function, spec)
         signature = self.signatures.build(spec["parameters"], spec["calling_convention"])
@@ -324,15 +343,26 @@ class Tracer:
         if isinstance(error, self.errors.TileError):
             return "error", text
         if isinstance(error, (ValueError, KeyError)) and repr(arch.removeprefix("sm_")) in str(error):
-            return "unsupported", f"cuda-tile {self.version} cannot take the architecture {arch!r}: {text}"
+            return "unsupported", f"cuda-tile {self.version} {refused_architecture(arch)}"
         if isinstance(error, TypeError) and str(error).startswith("Invalid "):
             return "error", text  # how cuda.tile words a signature that does not fit the kernel
         return "internal", text
 
 
-def exception_text(error: Exception) -> str:
+def refused_architecture(arch: str) -> str:
+    """What to say of an architecture that cuda.tile cannot even read."""
+    suffixed = re.fullmatch(r"(sm_\d+)[a-z]+", arch)
+    if suffixed is None:
+        return f"does not know the architecture {arch!r}"
+    return f"takes no architecture suffix: name {suffixed[1]!r} instead of {arch!r}"
+
+
+def exception_text(error: BaseException) -> str:
     """Message of an exception; a bare KeyError('c.0') would say little."""
-    text = str(error).strip()
+    try:
+        text = str(error).strip()
+    except Exception:  # the error is the kernel's own, and so is its __str__
+        text = "(its text cannot be made)"
     if isinstance(error, SyntaxError):
         return "".join(traceback.format_exception_only(error)).strip()
     if hasattr(error, "loc"):  # cuda.tile's own: its text says it all
@@ -341,9 +371,14 @@ def exception_text(error: Exception) -> str:
 
 
 def failure(status: str, error_type: str | None, message: str, trace: str) -> dict[str, Any]:
-    if len(trace) > TRACEBACK_LIMIT:
-        trace = trace[: TRACEBACK_LIMIT // 2] + "\n...\n" + trace[-TRACEBACK_LIMIT // 2 :]
-    return {"status": status, "error_type": error_type, "message": message, "traceback": trace}
+    return {"status": status, "error_type": error_type, "message": cut(message), "traceback": cut(trace)}
+
+
+def cut(text: str) -> str:
+    """Head and tail of a text too long."""
+    if len(text) <= TEXT_LIMIT:
+        return text
+    return text[: TEXT_LIMIT // 2] + "\n...\n" + text[-TEXT_LIMIT // 2 :]
 
 
 def main() -> None:
@@ -356,14 +391,18 @@ def main() -> None:
     sys.path.insert(0, root)
     sys.meta_path.insert(0, CanonicalFinder(root))
 
+    me = os.getpid()
+
     def say(value: dict[str, Any]) -> None:
+        if os.getpid() != me:  # a copy that a kernel's module forked: there must be one answer
+            os._exit(0)
         answers.write(json.dumps(value).encode("ascii") + b"\n")
 
     tracer = Tracer()
     say({"version": tracer.version, "bytecode_versions": tracer.bytecode_versions})
     for line in requests:
         before = time.process_time()
-        answer = tracer.answer(json.loads(line))
+        answer = tracer.answer(json.loads(line), lambda stage: say({"stage": stage}))
         say({**answer, "cpu_seconds": time.process_time() - before})
 
 

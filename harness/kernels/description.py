@@ -8,6 +8,7 @@ the grid (what a launch needs).
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -165,7 +166,11 @@ def _sha256(path: Path) -> str:
 
 
 def user_kernel(spec: str, base: Path | None = None) -> Kernel:
-    """A kernel named "path/to/file.py:function"; the case spells out its parameters."""
+    """A kernel named "path/to/file.py:function"; the case spells out its parameters.
+
+    Compilers are shown a harmless name: a `"` in a file's name ends up in PTX, which ptxas then rejects.
+    """
     file, _, function = spec.rpartition(":")
     path = ((base or Path.cwd()) / file).absolute()
-    return Kernel(spec, path, f"kernels/user/{path.name}", function, dims=(), arguments=())
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", path.name)
+    return Kernel(spec, path, f"kernels/user/{name}", function, dims=(), arguments=())

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.compile.cache import Cache
-from harness.compile.trace import Tracer
+from harness.compile.trace import PROTOCOL, Tracer
 from harness.model import (
     Array,
     Constant,
@@ -25,6 +25,7 @@ from harness.model import (
     Specialization,
     TraceOutcome,
     TupleParameter,
+    canonical_json,
 )
 from harness.process import Cancelled, Supervisor
 
@@ -154,9 +155,9 @@ def test_an_architecture_the_frontend_cannot_read_is_unsupported(tracer: Tracer,
     outcome = trace(tracer, spec("number"), arch="sm_121a")
     assert outcome.status == "unsupported"
     assert outcome.message == (
-        "cuda-tile 0.0.fake cannot take the architecture 'sm_121a': "
-        "ValueError: invalid literal for int() with base 10: '121a'"
+        "cuda-tile 0.0.fake takes no architecture suffix: name 'sm_121' instead of 'sm_121a'"
     )
+    assert "invalid literal for int() with base 10: '121a'" in outcome.traceback
     assert trace(tracer, spec("number"), arch="sm_121").status == "ok"
 
 
@@ -229,22 +230,100 @@ def test_a_file_that_changed_is_an_error_that_is_not_remembered(tracer: Tracer, 
     assert other.message == f"cannot read {path}: No such file or directory"
 
 
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[[str], Specialization]:
+    """A file of the user's own that holds this text."""
+
+    def write(text: str) -> Specialization:
+        path = tmp_path / "own.py"
+        path.write_text(text)
+        source = KernelSource(str(path), "canonical.py", "k", hashlib.sha256(text.encode()).hexdigest())
+        return Specialization(source, ())
+
+    return write
+
+
+Written = Callable[[str], Specialization]
+
+
 @pytest.mark.parametrize(
     ("text", "error_type", "words"),
     [
         ("def f(:\n", "SyntaxError", "line 1"),
         ("import no_such_module\n", "ModuleNotFoundError", "no_such_module"),
+        ("raise SystemExit('bye')\n", "SystemExit", "SystemExit: bye"),
+        ("raise KeyboardInterrupt\n", "KeyboardInterrupt", "KeyboardInterrupt"),
+        ("class E(Exception):\n    def __str__(self): raise E()\nraise E()\n", "E", "cannot be made"),
+        (r"raise ValueError('\ud800\0\x1b[31m')", "ValueError", r"ValueError: \ud800\x00\x1b[31m"),
+        ("raise ValueError('x' * 10**6)\n", "ValueError", "\n...\n"),
     ],
 )
 def test_a_module_that_cannot_be_imported_is_a_user_error(
-    tracer: Tracer, tmp_path: Path, text: str, error_type: str, words: str
+    tracer: Tracer, written: Written, text: str, error_type: str, words: str
 ) -> None:
-    path = tmp_path / "broken.py"
-    path.write_text(text)
-    source = KernelSource(str(path), "canonical.py", "f", hashlib.sha256(text.encode()).hexdigest())
-    outcome = trace(tracer, Specialization(source, ()))
-    assert (outcome.status, outcome.error_type) == ("error", error_type)
-    assert words in outcome.message
+    outcome = trace(tracer, written(text))
+    assert (outcome.status, outcome.error_type, outcome.stage) == ("error", error_type, "import")
+    assert words in outcome.message and len(outcome.message) < 20_000
+    (outcome.message + outcome.traceback).encode("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "how"),
+    [
+        ("import os\nos._exit(0)\n", "exit code 0"),
+        ("import os\nos._exit(7)\n", "exit code 7"),
+        ("import os\nos.kill(os.getpid(), 11)\n", "SIGSEGV"),
+        ("import os\nos.closerange(0, 64)\n", "exit code 120"),
+        ("import os, time\nif os.fork() == 0:\n    time.sleep(3)\nos._exit(7)\n", "exit code 7"),
+    ],
+)
+def test_a_module_that_ends_the_process_is_to_blame_itself(
+    tracer: Tracer, written: Written, spec: Make, text: str, how: str
+) -> None:
+    asked = written(text)
+    outcome = trace(tracer, asked, deadline=1)
+    assert (outcome.status, outcome.stage, outcome.error_type) == ("crash", "import", how)
+    assert outcome.message == f"importing {asked.source.path} ended the process ({how})"
+    assert trace(tracer, spec("fine")).status == "ok"
+
+
+def test_a_module_that_loops_is_to_blame_itself(tracer: Tracer, written: Written) -> None:
+    asked = written("while True: pass\n")
+    outcome = trace(tracer, asked, deadline=0.4)
+    assert (outcome.status, outcome.stage) == ("timeout", "import")
+    assert outcome.message == f"importing {asked.source.path} did not end within 0.4 s"
+
+
+def test_a_module_that_forks_gets_one_answer_and_the_next_its_own(
+    tracer: Tracer, written: Written, spec: Make
+) -> None:
+    forks = "import os\nos.fork()\nimport cuda.tile as ct\ndef own(): pass\nk = ct.kernel(own)\n"
+    assert trace(tracer, written(forks)).symbol == "own_mangled"
+    assert [trace(tracer, spec(name)).symbol for name in ("fine", "talks")] == [
+        "fine_mangled",
+        "talks_mangled",
+    ]
+
+
+@pytest.mark.parametrize("said", ["no JSON", "[]", '{"status": "ok"}', '{"status": "error", "message": 7'])
+def test_what_is_no_answer_is_a_crash(tracer: Tracer, written: Written, spec: Make, said: str) -> None:
+    """A module may find the pipe that answers go to."""
+    text = "import os\nfor fd in range(3, 12):\n    try: os.write(fd, " + repr(f"{said}\n".encode()) + ")\n"
+    outcome = trace(tracer, written(text + "    except OSError: pass\n"))
+    assert (outcome.status, outcome.stage) == ("crash", "import")
+    assert trace(tracer, spec("fine")).status == "ok"
+
+
+@pytest.mark.parametrize("change", [{"status": "oj"}, {"status": None}, {"bytecode_sha256": 7}])
+def test_an_outcome_that_cannot_be_read_is_traced_again(
+    tracer: Tracer, cache: Cache, spec: Make, frontend: Frontend, change: dict[str, object]
+) -> None:
+    asked = spec("fine")
+    first = trace(tracer, asked)
+    key = canonical_json([PROTOCOL, frontend.sha256, asked.digest, "sm_90", "13.2"])
+    cache.remember("trace", key, {**first.to_json(), **change})
+    again = trace(tracer, asked)
+    assert (again.cached, again.bytecode_sha256) == (False, first.bytecode_sha256)
 
 
 def test_a_hang_is_a_timeout_and_the_tracer_is_replaced(tracer: Tracer, spec: Make) -> None:
@@ -258,14 +337,16 @@ def test_a_hang_is_a_timeout_and_the_tracer_is_replaced(tracer: Tracer, spec: Ma
     assert not trace(tracer, spec("hang"), deadline=0.1).cached
 
 
-@pytest.mark.parametrize(("name", "how"), [("crash", "signal 11"), ("exits", "exit code 3")])
+@pytest.mark.parametrize(("name", "how"), [("crash", "SIGSEGV"), ("exits", "exit code 3")])
 def test_a_death_is_a_status_and_the_tracer_is_replaced(
     tracer: Tracer, spec: Make, name: str, how: str
 ) -> None:
     outcome = trace(tracer, spec(name))
-    assert (outcome.status, outcome.message) == (
+    assert (outcome.status, outcome.message, outcome.stage, outcome.error_type) == (
         "crash",
         f"the frontend's process died while tracing ({how})",
+        "trace",
+        how,
     )
     assert trace(tracer, spec("fine")).status == "ok"
 
