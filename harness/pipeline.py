@@ -18,12 +18,13 @@ from typing import Protocol
 
 from harness.compile.cache import CacheError
 from harness.inspect import CubinError, DisassemblyError
-from harness.judge import judge_compile, judge_not_run
+from harness.judge import judge_compile, judge_infra, judge_not_run
 from harness.kernels import get
 from harness.lab import Examination, Lab, Question, opt_level
 from harness.model import Cell, CellResult, Toolchain
 from harness.plan import describe
 from harness.process import Cancelled
+from harness.store import StoreError
 from harness.toolchain import UnsupportedFrontend
 
 Report = Callable[[CellResult], None]
@@ -65,8 +66,15 @@ class _Progress:
     owed: dict[str, Cell] = field(default_factory=dict)
 
     def settle(self, result: CellResult) -> None:
-        if self.owed.pop(result.cell.id, None) is not None:
+        """Report a result that is owed. One that cannot be reported costs its cell the verdict, no more."""
+        if self.owed.pop(result.cell.id, None) is None:
+            return
+        try:
             self.report(result)
+        except (Cancelled, StoreError):
+            raise
+        except Exception:
+            self.report(CellResult(result.cell, judge_infra(traceback.format_exc(limit=-6))))
 
 
 def run_cells(
@@ -199,8 +207,12 @@ def _trace_one(lab: Lab, question: Question) -> Examination | str:
         return Examination(trace=lab.trace(question))
     except UnsupportedFrontend as refusal:
         return Examination(unsupported=str(refusal))
+    except Cancelled:
+        raise
     except (OSError, CacheError) as failure:
         return str(failure)
+    except Exception:
+        return traceback.format_exc(limit=-6)
 
 
 def _finish(lab: Lab, group: Sequence[Traced], asking: dict[str, list[Cell]], progress: _Progress) -> None:
@@ -238,7 +250,11 @@ def _settle(
 ) -> None:
     components = lab.provisioner.backend(question.toolchain).components
     for cell in asking[question.digest]:
-        progress.settle(judged(cell, seen, components, infra))
+        try:
+            result = judged(cell, seen, components, infra)
+        except Exception:
+            result = CellResult(cell, judge_infra(traceback.format_exc(limit=-6)))
+        progress.settle(result)
 
 
 def judged(cell: Cell, seen: Examination, components: dict[str, str], infra: str | None = None) -> CellResult:

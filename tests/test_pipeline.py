@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from made_results import Maker
 
+from harness import pipeline
+from harness.judge import judge_compile
 from harness.lab import Examination, Question
-from harness.model import Cell, CellResult, CompileOutcome, TraceOutcome, Verdict
+from harness.model import Cell, CellResult, CompileOutcome, Judgement, TraceOutcome, Verdict
 from harness.pipeline import run_cells
 from harness.process import Cancelled
 
@@ -71,6 +73,46 @@ def test_a_fault_of_ours_costs_one_cell_its_verdict(make: Maker) -> None:
     bad = [r for r in reported if r.verdict is Verdict.INFRA_ERROR]
     assert bad and all(r.cell.toolchain == broken.toolchain for r in bad)
     assert "planted" in bad[0].judgement.evidence["message"] + bad[0].judgement.summary
+
+
+def test_a_cell_that_cannot_be_traced_or_judged_costs_only_itself(
+    make: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = list(make.cells())[:4]
+    lab = FakeLab(failed)
+    traced = lab.trace
+
+    def trace(question: Question) -> TraceOutcome:
+        if question.specialization.hints.occupancy is None:
+            raise ValueError("planted in the trace")
+        return traced(question)
+
+    def judge(cell: Cell, *seen: Any, **further: Any) -> Judgement:
+        if cell == cells[3]:
+            raise KeyError("planted in the judge")
+        return judge_compile(cell, *seen, **further)
+
+    monkeypatch.setattr(lab, "trace", trace)
+    monkeypatch.setattr(pipeline, "judge_compile", judge)
+    summaries = {r.cell.id: r.judgement.summary for r in run(lab, cells) if r.verdict is Verdict.INFRA_ERROR}
+    untraced = [cell for cell in cells if cell.case.hints.occupancy is None]
+    assert summaries == {cells[3].id: "KeyError: 'planted in the judge'."} | {
+        cell.id: "ValueError: planted in the trace." for cell in untraced
+    }
+
+
+def test_a_result_that_cannot_be_reported_costs_only_its_verdict(make: Maker) -> None:
+    cells = list(make.cells())[:6]
+    reported: list[CellResult] = []
+
+    def report(result: CellResult) -> None:
+        if result.cell == cells[2] and result.verdict is not Verdict.INFRA_ERROR:
+            raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "planted")
+        reported.append(result)
+
+    run_cells(FakeLab(failed), cells, report, jobs=2)  # type: ignore[arg-type]
+    assert Counter(r.cell.id for r in reported) == Counter(cell.id for cell in cells)
+    assert [r.cell for r in reported if r.verdict is Verdict.INFRA_ERROR] == [cells[2]]
 
 
 def test_an_interrupt_leaves_no_cell_without_a_word(make: Maker) -> None:
