@@ -102,6 +102,10 @@ def _module(path: str) -> ModuleType:
 def use_compiler(backend: str) -> None:
     """Have cuda.tile find the tileiras of this backend, and keep nothing from run to run."""
     os.environ["PATH"] = os.pathsep.join([os.path.join(backend, "bin"), os.environ.get("PATH", "")])
+    # cuda.tile hands CUDA_HOME on to a tileiras it finds on PATH, and tileiras then takes ptxas and
+    # libnvvm from there: the host's toolkit would be mixed into this one.
+    os.environ["CUDA_HOME"] = backend
+    os.environ.pop("CUDA_PATH", None)
     os.environ["CUDA_TILE_CACHE_DIR"] = "off"
     if shutil.which("tileiras") != os.path.join(backend, "bin", "tileiras"):
         raise FileNotFoundError(f"there is no bin/tileiras that can be run in {backend}")
