@@ -267,7 +267,10 @@ def _distinct(lab: Lab, own: Toolchain, others: Iterable[Toolchain], symptom: Sy
     """
     kept: dict[tuple[str, ...], Toolchain] = {}
     newest = max((chain.cuda_tile for chain in (own, *others)), key=Version)
-    for chain in [own, *sorted(set(others), key=_order)]:
+    by_likeness = sorted(
+        set(others), key=lambda chain: (chain.cuda_toolkit != own.cuda_toolkit, *_order(chain))
+    )
+    for chain in [own, *by_likeness]:
         components = tuple(lab.provisioner.component_versions(chain).values())
         if symptom is Symptom.FRONTEND:
             kept.setdefault((chain.cuda_tile,), chain)
