@@ -156,7 +156,7 @@ def main():
         if code is None:
             finish("UNKNOWN", f"compiling for {arch} did not end within {SECONDS:g} s")
         words = last_words(output)
-        if code != 0 and words.startswith("TileCompilerExecutionError") and not refused(words):
+        if code != 0 and "CompilerExecutionError" in words and not refused(words):
             finish("SYMPTOM", f"compiling for {arch} fails: {words}")
         finish("OK" if code == 0 else "UNKNOWN", f"{arch} compiles" if code == 0 else words)
 
