@@ -1,8 +1,8 @@
 """A bundle: everything a GPU host needs, in one file, so that it needs no compiler and no network.
 
 A zip archive: `manifest.json` (schema version, matrix digest, timeouts, the device cells with what is
-statically known of each) and `cubins/<sha256>`. Kernels travel by name: their host side is part of
-this package, and the case says the rest.
+statically known of each, and which cubins there are) and `cubins/<sha256>`. Kernels travel by name:
+their host side is part of this package, and the case says the rest.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from harness.model import CellResult, Record
 
 SCHEMA_VERSION = 1
 _MANIFEST = "manifest.json"
+_CUBINS = "cubins"
+"""In the manifest, too: a wrong byte in an archive's directory can hide a member."""
 
 
 _DAMAGE = (
@@ -55,9 +57,12 @@ def write_bundle(path: Path, bundle: Bundle, cubins: Iterable[tuple[str, bytes]]
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
-            archive.writestr(_MANIFEST, json.dumps(bundle.to_json(), separators=(",", ":")))
+            names = []
             for sha256, cubin in cubins:
                 archive.writestr(f"cubins/{sha256}", cubin)
+                names.append(sha256)
+            manifest = {**bundle.to_json(), _CUBINS: names}
+            archive.writestr(_MANIFEST, json.dumps(manifest, separators=(",", ":")))
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
@@ -67,9 +72,7 @@ def write_bundle(path: Path, bundle: Bundle, cubins: Iterable[tuple[str, bytes]]
 def read_bundle(path: Path) -> Bundle:
     """The manifest. Raises BundleError for what is no bundle, is damaged, or has another schema version."""
     with _explained(path), zipfile.ZipFile(path) as archive:
-        data: dict[str, Any] = json.loads(archive.read(_MANIFEST))
-        if not isinstance(data, dict):
-            raise ValueError(f"{_MANIFEST} is no object")
+        data = _manifest(archive)
     found = data.get("schema_version")
     if found != SCHEMA_VERSION:
         raise BundleError(
@@ -94,6 +97,7 @@ def unpack_cubins(path: Path, target: Path) -> dict[str, Path]:
     with contextlib.ExitStack() as stack:
         with _explained(path):
             archive = stack.enter_context(zipfile.ZipFile(path))
+            listed = [str(sha256) for sha256 in _manifest(archive).get(_CUBINS, ())]
         for name in archive.namelist():
             if name == _MANIFEST:
                 continue
@@ -106,7 +110,17 @@ def unpack_cubins(path: Path, target: Path) -> dict[str, Path]:
                 )
             unpacked[sha256] = target / f"{sha256}.cubin"
             unpacked[sha256].write_bytes(cubin)
+    for sha256 in listed:
+        if sha256 not in unpacked:
+            raise BundleError(f"{path} is damaged: cubin {sha256[:12]} is missing; copy it again")
     return unpacked
+
+
+def _manifest(archive: zipfile.ZipFile) -> dict[str, Any]:
+    data = json.loads(archive.read(_MANIFEST))
+    if not isinstance(data, dict):
+        raise ValueError(f"{_MANIFEST} is no object")
+    return data
 
 
 @contextlib.contextmanager

@@ -71,6 +71,19 @@ def test_one_wrong_byte_anywhere_is_harmless_or_told_in_a_sentence(
         assert "\n" not in str(error)
 
 
+def test_a_cubin_that_a_wrong_byte_hides_is_missed(bundle: Bundle, tmp_path: Path) -> None:
+    path = tmp_path / "cells.bundle"
+    other = b"another"
+    write_bundle(path, bundle, [(_NAME, _CUBIN), (hashlib.sha256(other).hexdigest(), other)])
+    content = bytearray(path.read_bytes())
+    entries = [at for at in range(len(content)) if content[at : at + 4] == b"PK\x01\x02"]
+    comment_length = entries[0] + 32
+    content[comment_length] = entries[1] - entries[0]  # the first entry's comment is now the second entry
+    path.write_bytes(content)
+    with pytest.raises(BundleError, match=r"is damaged: cubin [0-9a-f]{12} is missing; copy it again"):
+        unpack_cubins(path, tmp_path / "cubins")
+
+
 @given(data=st.data())
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_a_bundle_that_was_cut_off_is_told_in_a_sentence(
