@@ -107,7 +107,7 @@ def _read(path: Path) -> str:
     if len(content) > MAX_BYTES:
         raise _refused(path, f"is larger than {MAX_BYTES:,} bytes; split the matrix")
     try:
-        return content.decode("utf-8")
+        return content.decode("utf-8-sig")  # some editors begin a file with a byte order mark
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise MatrixError(

@@ -37,6 +37,17 @@ def write(tmp_path: Path) -> Path:
     return tmp_path / "matrix.toml"
 
 
+def test_a_byte_order_mark_is_no_part_of_the_file(write: Path) -> None:
+    text = HEAD + '[[case]]\nkernel = "rmsnorm.static_persistent"\nshape = [16, 64]\ndtype = "float32"\n'
+    write.write_text(text)
+    plain = load_matrix(write)
+    write.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert load_matrix(write) == plain
+    write.write_bytes(b"\xef\xbb\xbf" + text.replace("arch", "arhc").encode())
+    with pytest.raises(MatrixError, match=r":5: "):
+        load_matrix(write)
+
+
 def test_the_shipped_matrix_asks_what_the_report_is_about() -> None:
     matrix = load_matrix(SHIPPED)
     assert {t.cuda_tile for t in matrix.toolchains} == {"1.5.0", "1.7.0"}
