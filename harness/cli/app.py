@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from harness import __version__
 from harness.cli import blame, gate, kernels, running, upkeep
+from harness.cli.leave import leave_with_all_written
 
 app = typer.Typer(
     name="python -m harness",
@@ -48,7 +49,8 @@ def _root(
         os.environ |= {"NO_COLOR": "1", "TERM": "dumb"}
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Entry point of `python -m harness`, and of the script `tile-harness`, which shells can complete."""
     script = Path(sys.argv[0]).stem
-    app(prog_name=script if script == "tile-harness" else "python -m harness")
+    name = script if script == "tile-harness" else "python -m harness"
+    leave_with_all_written(lambda: app(prog_name=name))

@@ -2,26 +2,67 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
+import signal
 import sys
 from collections.abc import Callable
 from enum import IntEnum
-from typing import NoReturn
+from typing import Any, NoReturn, TextIO
 
 from rich.console import Console
 
+from harness.process.signals import Stopping
+
 
 class Exit(IntEnum):
-    """What a command's exit code means."""
+    """What a command's exit code means. Signals have 128 and their number, as in a shell."""
 
     OK = 0
     FINDINGS = 1
     WRONG_REQUEST = 2
     MACHINE_FAILED = 3
-    INTERRUPTED = 130
+    HUNG_UP = 128 + signal.SIGHUP
+    INTERRUPTED = 128 + signal.SIGINT
+    NOBODY_READS = 128 + signal.SIGPIPE
+    TERMINATED = 128 + signal.SIGTERM
 
 
 def leave(command: Callable[[], int]) -> NoReturn:
-    """Run a command; turn what it raises into one sentence on stderr and an exit code."""
+    """Run a command to its end, or until a signal stops it, and exit."""
+    with Stopping() as stopping:
+        code = _run(command, stopping)
+    sys.exit(code)
+
+
+def leave_with_all_written(program: Callable[[], object]) -> NoReturn:
+    """Run the whole program and see to it that its output was written, which may fail only at the end.
+
+    Standard output on a full disk is exit code 3 and a sentence; output that nobody reads is no fault.
+    """
+    sys.stdout = _named_stdout()
+    code: int | str | None = Exit.OK
+    try:
+        try:
+            program()
+        except SystemExit as end:
+            if isinstance(end.__context__, BrokenPipeError):  # rich's way, and it would read as findings
+                raise end.__context__ from None
+            code = end.code
+        print(end="", flush=True)  # which knows that there may be no stdout
+    except BrokenPipeError:
+        code = Exit.NOBODY_READS
+    except OSError as error:
+        if code != Exit.MACHINE_FAILED:
+            _complain(f"the machine failed: {error}")
+        code = Exit.MACHINE_FAILED
+    _write_no_more()
+    sys.exit(code)
+
+
+def _run(command: Callable[[], int], stopping: Stopping) -> int:
+    """What the command returns; what it raises becomes one sentence on stderr and an exit code."""
     from harness.bundle import BundleError
     from harness.commands.explain import NothingToExplain
     from harness.commands.workaround import NoWorkaround
@@ -30,22 +71,64 @@ def leave(command: Callable[[], int]) -> NoReturn:
     from harness.matrix import MatrixError
     from harness.report.jsonl import ResultsError as RowsError
     from harness.store import StoreError as ResultsError
-    from harness.toolchain import ProvisionError, StoreError
+    from harness.store import StoreFailed as ResultsFailed
+    from harness.toolchain import ProvisionError, StoreError, StoreFailed
 
     wrong = (
         *(BundleError, MatrixError, NothingToExplain, ProvisionError, StoreError),
         *(NoWorkaround, ResultsError, RowsError, SelectionError),
     )
-    complain = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
-        code = command()
+        return command()
+    except BrokenPipeError:
+        raise
+    except (CacheError, OSError, StoreFailed, ResultsFailed) as error:
+        _complain(f"the machine failed: {error}")
+        return Exit.MACHINE_FAILED
     except wrong as error:
-        complain.print(str(error), style="red", markup=False)
-        code = Exit.WRONG_REQUEST
-    except (CacheError, OSError) as error:
-        complain.print(f"the machine failed: {error}", style="red", markup=False)
-        code = Exit.MACHINE_FAILED
+        _complain(str(error))
+        return Exit.WRONG_REQUEST
     except KeyboardInterrupt:
-        complain.print("interrupted; everything finished so far is saved", style="yellow", markup=False)
-        code = Exit.INTERRUPTED
-    sys.exit(code)
+        number = stopping.heard or signal.SIGINT
+        how = "interrupted" if number is signal.SIGINT else f"stopped by {number.name}"
+        _complain(f"{how}; everything finished so far is saved", style="yellow")
+        return 128 + number
+
+
+def _complain(text: str, style: str = "red") -> None:
+    Console(stderr=True, highlight=False, soft_wrap=True).print(text, style=style, markup=False)
+
+
+class _Named(io.FileIO):
+    """A file whose errors tell its name."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = "standard output"
+            raise
+
+
+def _named_stdout() -> TextIO:
+    """Standard output that says so where it cannot be written."""
+    old = sys.stdout
+    try:
+        raw = _Named(old.fileno(), "w", closefd=False)
+    except (OSError, ValueError, AttributeError):  # closed, or none
+        return old
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        old.encoding,
+        old.errors,
+        line_buffering=bool(old.line_buffering),
+        newline="\n",
+    )
+
+
+def _write_no_more() -> None:
+    """The interpreter flushes once more; by then it is told already."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -16,7 +16,7 @@ from harness import __version__
 from harness.bundle import Bundle, read_bundle, unpack_cubins
 from harness.bundle_cases import BundleCases
 from harness.commands.explain import NothingToExplain
-from harness.commands.run import Options, exit_code, write_reports
+from harness.commands.run import REPORTS, Options, exit_code, write_reports
 from harness.commands.shrink import Laboratory, shrink_findings
 from harness.compile.cache import Cache
 from harness.device_stage import run_on_devices
@@ -27,7 +27,9 @@ from harness.known_issues import assess, load_known_issues
 from harness.model import CellResult, digest_of
 from harness.plan import NoSuchCell
 from harness.process import Supervisor
+from harness.process.signals import finishing
 from harness.report.console import Progress, render_summary
+from harness.report.files import set_aside
 from harness.store import Store
 
 
@@ -59,6 +61,7 @@ def execute_bundle(
     ):
         cubins = unpack_cubins(path, Path(scratch) / "cubins")
         planned = [*(r.cell for r in static.values()), *cells]
+        set_aside(options.out, REPORTS)
         run_id = results.start_run(
             digest_of([bundle.matrix_digest, case]),
             planned,
@@ -66,15 +69,15 @@ def execute_bundle(
             versions={"harness": __version__},
         )
         interrupted = False
-        with Progress(len(planned), console, quiet=options.quiet) as progress:
+        try:
+            with Progress(len(planned), console, quiet=options.quiet) as progress:
 
-            def record(result: CellResult) -> None:
-                results.record(run_id, result)
-                progress.advance(result)
+                def record(result: CellResult) -> None:
+                    results.record(run_id, result)
+                    progress.advance(result)
 
-            for result in static.values():
-                record(result)
-            try:
+                for result in static.values():
+                    record(result)
                 run_on_devices(
                     supervisor,
                     cells,
@@ -87,26 +90,27 @@ def execute_bundle(
                     disassembler=Disassembler(supervisor, Cache(Path(scratch) / "cache")),
                     jit=no_trees if jit_root is None else carried_trees(jit_root),
                 )
-            except KeyboardInterrupt:
-                interrupted = True
-        results.close_run(
-            run_id, lambda cell: CellResult(cell, judge_not_run(cell, "the run was interrupted"))
-        )
-        judged = results.results(run_id)
-        if not interrupted:
-            results.finish_run(run_id)
+        except KeyboardInterrupt:
+            interrupted = True
+        with finishing():
+            results.close_run(
+                run_id, lambda cell: CellResult(cell, judge_not_run(cell, "the run was interrupted"))
+            )
+            judged = results.results(run_id)
+            if not interrupted:
+                results.finish_run(run_id)
+            wall = time.monotonic() - started
+            facts = {
+                "harness": __version__,
+                "cells": len(judged),
+                "verdicts": dict(Counter(str(r.verdict) for r in judged)),
+                "wall_seconds": round(wall, 3),
+            }
+            known = assess(judged, issues, date.today())
+            paths = write_reports(judged, facts, options.out, known)
         if shrink and not interrupted:
             laboratory = Laboratory(path, BundleCases(whole), cubins, supervisor, whole.timeouts)
             shrink_findings(judged, laboratory, options.out, console)
-    wall = time.monotonic() - started
-    facts = {
-        "harness": __version__,
-        "cells": len(judged),
-        "verdicts": dict(Counter(str(r.verdict) for r in judged)),
-        "wall_seconds": round(wall, 3),
-    }
-    known = assess(judged, issues, date.today())
-    paths = write_reports(judged, facts, options.out, known)
     if options.as_json:
         print(json.dumps(facts))
     render_summary(judged, paths, console, seconds=wall, quiet=options.quiet, known=known)

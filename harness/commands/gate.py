@@ -24,7 +24,8 @@ from harness.matrix import Matrix, load_matrix
 from harness.matrix.problems import listing
 from harness.model import Cell, CellResult, digest_of
 from harness.plan import plan
-from harness.report.files import write_atomically
+from harness.process.signals import finishing
+from harness.report.files import forget_earlier, set_aside, write_atomically
 from harness.report.gate_console import render_decision
 from harness.report.gate_junit import write_gate_junit
 from harness.report.gate_markdown import markdown
@@ -32,6 +33,9 @@ from harness.report.github import append_summary, is_github, workflow_commands
 from harness.report.html import write_html
 from harness.report.jsonl import write_results
 from harness.store import FILE_NAME, Store
+
+REPORTS = ("gate.md", "gate.json", "junit.xml", "report.html", "results.jsonl")
+"""Files that every gate writes below its --out."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +52,13 @@ class Options:
 
 @dataclass(frozen=True)
 class _Sides:
-    """The two sides, what to call them, and which directory explains a result."""
+    """The two sides, what to call them, which directory explains a result, and whether they are cut short."""
 
     baseline: Side
     candidate: Side
     names: tuple[str, str]
     explained_in: Callable[[CellResult], Path]
+    interrupted: bool = False
 
 
 def gate_command(path: Path, options: Options) -> int:
@@ -84,7 +89,8 @@ def gate_command(path: Path, options: Options) -> int:
         explain=explain,
         known_as=known_as,
     )
-    paths = write_gate_reports(decision, options.run.out)
+    with finishing():
+        paths = write_gate_reports(decision, options.run.out)
     if options.run.as_json:
         print(json.dumps(decision.to_json()))
     render_decision(decision, paths, console, quiet=options.run.quiet)
@@ -92,15 +98,15 @@ def gate_command(path: Path, options: Options) -> int:
         append_summary(markdown(decision))
         for line in workflow_commands(decision):
             console.print(line, markup=False, soft_wrap=True)
+    if sides.interrupted:
+        raise KeyboardInterrupt
     return decision.answer.exit_code
 
 
 def write_gate_reports(decision: Decision, out: Path) -> list[Path]:
-    """gate.md, gate.json, junit.xml, report.html and results.jsonl below `out`."""
+    """Write every one of REPORTS below `out`; returns their paths."""
     results = _both_sides(decision)
-    summary, plain, suites, page, rows = (
-        out / name for name in ("gate.md", "gate.json", "junit.xml", "report.html", "results.jsonl")
-    )
+    summary, plain, suites, page, rows = (out / name for name in REPORTS)
     write_atomically(summary, markdown(decision))
     write_atomically(plain, json.dumps(decision.to_json(), indent=2) + "\n")
     write_gate_junit(decision, suites)
@@ -112,6 +118,7 @@ def write_gate_reports(decision: Decision, out: Path) -> list[Path]:
         facts={"harness": __version__, "baseline": decision.baseline, "candidate": decision.candidate},
         gate=decision.for_page(),
     )
+    forget_earlier(out, REPORTS)
     return [summary, plain, suites, page, rows]
 
 
@@ -138,19 +145,21 @@ def _of_toolchains(path: Path, options: Options) -> tuple[Matrix, _Sides]:
         cells = tuple(plan(asked))
         recorded = _recorded(cells, paired, options)
         with Store.open(out) as store:
+            set_aside(out, REPORTS)
             run_id = store.start_run(
                 asked.digest, cells, argv=sys.argv[1:], versions={"harness": __version__}
             )
             answers = {id_: result for id_, result in recorded.results.items() if is_conclusive(result)}
             interrupted, _ = judge_all(lab, asked, cells, store, run_id, options.run, progress, answers)
-            if interrupted:
-                raise KeyboardInterrupt
-            store.finish_run(run_id)
-            for result in store.results(run_id):
-                recorded.results[result.cell.id] = result
+            with finishing():
+                if not interrupted:
+                    store.finish_run(run_id)
+                for result in store.results(run_id):
+                    recorded.results[result.cell.id] = result
     names = [{getattr(pair, side).name: pair.name for pair in paired} for side in ("baseline", "candidate")]
     before, after = (side(recorded, named) for named in names)
-    return matrix, _Sides(before, after, (options.baseline, options.candidate), lambda result: out)
+    called = (options.baseline, options.candidate)
+    return matrix, _Sides(before, after, called, lambda result: out, interrupted)
 
 
 def _recorded(cells: Sequence[Cell], paired: Sequence[Couple], options: Options) -> Evidence:

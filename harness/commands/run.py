@@ -30,13 +30,17 @@ from harness.matrix import Matrix, load_matrix
 from harness.model import Case, Cell, CellResult, Verdict
 from harness.pipeline import Counters, run_cells
 from harness.plan import plan
+from harness.process.signals import finishing
 from harness.report.console import Progress, render_summary
-from harness.report.files import write_atomically
+from harness.report.files import forget_earlier, set_aside, write_atomically
 from harness.report.html import write_html
 from harness.report.jsonl import row, write_results
 from harness.report.junit import write_junit
 from harness.shards import read_durations, shard_cells
 from harness.store import Store
+
+REPORTS = ("report.html", "results.jsonl", "junit.xml", "run.json")
+"""Files that every run writes below its --out."""
 
 
 @dataclass(frozen=True)
@@ -71,21 +75,27 @@ def run_matrix(path: Path, options: Options) -> int:
         with Store.open(options.out) as results:
             planned = plan(with_drawn_cases(matrix, options.out))
             cells = tuple(shard_cells(planned, options.shard, durations))
+            if options.shard and not cells:
+                part, whole = options.shard
+                console.print(f"shard {part}/{whole} holds no cell of this matrix, so there is nothing to do")
+            set_aside(options.out, REPORTS)
             run_id = results.start_run(
                 matrix.digest, cells, argv=sys.argv[1:], versions={"harness": __version__}
             )
             interrupted, counters = judge_all(lab, matrix, cells, results, run_id, options, console)
-            judged = results.results(run_id)
-            if not interrupted:
-                results.finish_run(run_id)
-        facts = _facts(lab, counters, judged, time.monotonic() - started)
-        write_atomically(
-            options.out / "toolchains.lock.json", json.dumps(lab.provisioner.lock_report(), indent=2) + "\n"
-        )
+            with finishing():
+                judged = results.results(run_id)
+                if not interrupted:
+                    results.finish_run(run_id)
+                facts = _facts(lab, counters, judged, time.monotonic() - started)
+                write_atomically(
+                    options.out / "toolchains.lock.json",
+                    json.dumps(lab.provisioner.lock_report(), indent=2) + "\n",
+                )
+                known = assess(judged, issues, date.today(), matrix.path.parent)
+                paths = write_reports(judged, facts, options.out, known)
         if options.bundle is not None and not interrupted:
             _bundle(lab, matrix, judged, options.bundle, console)
-    known = assess(judged, issues, date.today(), matrix.path.parent)
-    paths = write_reports(judged, facts, options.out, known)
     if options.as_json:
         print(
             json.dumps(
@@ -117,10 +127,8 @@ def known_issues_beside(matrix: Path, given: Path | None) -> tuple[Issue, ...]:
 def write_reports(
     results: list[CellResult], facts: dict[str, Any], out: Path, known: Assessment = NOTHING_KNOWN
 ) -> list[Path]:
-    """Write report.html, results.jsonl, junit.xml and run.json; returns their paths."""
-    page, rows, suites, run = (
-        out / name for name in ("report.html", "results.jsonl", "junit.xml", "run.json")
-    )
+    """Write every one of REPORTS; returns their paths."""
+    page, rows, suites, run = (out / name for name in REPORTS)
     write_results(results, rows)
     write_junit(results, suites, known)
     bits = compare_bits(results)
@@ -131,6 +139,7 @@ def write_reports(
         agree = f"{bits.agreeing} of {bits.compared} outputs"
         facts = {**facts, "same_bits_in_every_cell": agree, "other_bits_within_the_bound": sentences(bits)}
     write_html(results, page, title=f"CUDA Tile regression run, {len(results)} cells", facts=facts)
+    forget_earlier(out, REPORTS)
     return [page, rows, suites, run]
 
 
@@ -162,27 +171,27 @@ def judge_all(
     it short."""
     resumed = results.finished_cells(matrix.digest, {"harness": __version__})
     known = {**resumed, **(recorded or {})}
-    with Progress(len(cells), console, quiet=options.quiet) as progress:
+    try:
+        with Progress(len(cells), console, quiet=options.quiet) as progress:
 
-        def record(result: CellResult) -> None:
-            results.record(run_id, result)
-            progress.advance(result)
+            def record(result: CellResult) -> None:
+                results.record(run_id, result)
+                progress.advance(result)
 
-        for cell in cells:
-            if cell.id in known:
-                record(replace(known[cell.id], cell=cell))
-        if resumed:
-            progress.note(
-                f"an earlier run was interrupted: {len(resumed)} of {len(cells)} cells are taken from it"
-            )
-        todo = [cell for cell in cells if cell.id not in known]
-        static = {cell.id: known[cell.id] for cell in cells if cell.id in known}
+            for cell in cells:
+                if cell.id in known:
+                    record(replace(known[cell.id], cell=cell))
+            if resumed:
+                progress.note(
+                    f"an earlier run was interrupted: {len(resumed)} of {len(cells)} cells are taken from it"
+                )
+            todo = [cell for cell in cells if cell.id not in known]
+            static = {cell.id: known[cell.id] for cell in cells if cell.id in known}
 
-        def record_static(result: CellResult) -> None:
-            static[result.cell.id] = result
-            record(result)
+            def record_static(result: CellResult) -> None:
+                static[result.cell.id] = result
+                record(result)
 
-        try:
             counters = run_cells(
                 lab,
                 [cell for cell in todo if cell.device is None],
@@ -200,11 +209,11 @@ def judge_all(
                 progress.step()
 
             _execute(lab, matrix, on_devices, static, record_run, options)
-        except KeyboardInterrupt:
-            results.close_run(
-                run_id, lambda cell: CellResult(cell, judge_not_run(cell, "the run was interrupted"))
-            )
-            return True, None
+    except KeyboardInterrupt:
+        results.close_run(
+            run_id, lambda cell: CellResult(cell, judge_not_run(cell, "the run was interrupted"))
+        )
+        return True, None
     return False, counters
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
+
+_EARLIER = ".previous"
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -12,7 +16,7 @@ def write_atomically(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -21,6 +25,19 @@ def write_atomically(path: Path, text: str) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def set_aside(directory: Path, names: Iterable[str]) -> None:
+    """Rename reports of an earlier run: they must not pass for those of one that is killed."""
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):
+            (directory / name).replace(directory / (name + _EARLIER))
+
+
+def forget_earlier(directory: Path, names: Iterable[str]) -> None:
+    """Delete what was set aside, once there are reports in its place."""
+    for name in names:
+        (directory / (name + _EARLIER)).unlink(missing_ok=True)
 
 
 def _umask() -> int:
