@@ -61,7 +61,7 @@ def test_store_that_cannot_be_written(tmp_path: Path) -> None:
     assert "HARNESS_STORE" in done.stderr
 
 
-@pytest.mark.parametrize("shard", ["0/2", "3/2", "a/b", "2", "1/0"])
+@pytest.mark.parametrize("shard", ["0/2", "3/2", "a/b", "2", "1/0", "١/٢", "1/²", "1/" + "9" * 5000])
 def test_a_shard_that_is_none(shard: str) -> None:
     done = CliRunner().invoke(app, ["run", "matrix.toml", "--shard", shard])
     assert done.exit_code == 2
@@ -126,3 +126,49 @@ def test_plain_means_no_colour_and_no_live_display(tmp_path: Path, monkeypatch: 
     done = CliRunner().invoke(app, ["--plain", "explain", "abcd", "--out", str(tmp_path)])
     assert done.exit_code == 2
     assert "\x1b" not in done.output
+
+
+@pytest.mark.parametrize("command", ["run", "compile", "clean", "doctor"])
+def test_an_empty_store_is_not_the_working_directory(tmp_path: Path, command: str) -> None:
+    done = harness(command, "--store", "", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "an empty path" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["--out", "--bundle", "--known-issues"])
+def test_an_empty_path_is_refused(tmp_path: Path, option: str) -> None:
+    done = harness("compile", option, "", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "an empty path" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [["schema"], ["--help"], ["--version"], ["doctor", "--json"]])
+def test_output_that_cannot_be_written(arguments: list[str], tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "harness", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "HARNESS_STORE": str(tmp_path / "store"), "PIP_NO_INDEX": "1"},
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 3
+    assert done.stderr == "the machine failed: [Errno 28] No space left on device: 'standard output'\n"
+
+
+def test_output_that_nobody_reads_is_no_fault() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "schema"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")

@@ -16,6 +16,7 @@ from harness.cli.options import (
     OfflineOption,
     OutOption,
     StoreOption,
+    path,
 )
 
 cli = typer.Typer()
@@ -27,7 +28,8 @@ def bisect(
     out: OutOption = DEFAULT_OUT,
     store: StoreOption = None,
     matrix: Annotated[
-        Path | None, typer.Option(help="Pick the cell from this matrix instead of earlier results.")
+        Path | None,
+        typer.Option(parser=path, help="Pick the cell from this matrix instead of earlier results."),
     ] = None,
     over: Annotated[
         str, typer.Option(help="Versions to search: cuda-toolkit or cuda-tile.")
@@ -67,11 +69,12 @@ def reduce(
     cell: CellArgument,
     out: OutOption = DEFAULT_OUT,
     to: Annotated[
-        Path | None, typer.Option(help="Directory of the result (default: OUT/reduce/CELL).")
+        Path | None, typer.Option(parser=path, help="Directory of the result (default: OUT/reduce/CELL).")
     ] = None,
     store: StoreOption = None,
     matrix: Annotated[
-        Path | None, typer.Option(help="Pick the cell from this matrix instead of earlier results.")
+        Path | None,
+        typer.Option(parser=path, help="Pick the cell from this matrix instead of earlier results."),
     ] = None,
     budget: Annotated[float | None, typer.Option(min=1, help="Seconds it may take at most.")] = None,
     oracle: Annotated[
@@ -110,7 +113,7 @@ repro_app = typer.Typer(
 )
 cli.add_typer(repro_app, name="repro")
 
-ReprosOption = Annotated[Path, typer.Option("--repros", help="Directory of the repros.")]
+ReprosOption = Annotated[Path, typer.Option("--repros", parser=path, help="Directory of the repros.")]
 DEFAULT_REPROS = Path("repros")
 
 
@@ -123,13 +126,14 @@ def repro_new(
     out: OutOption = DEFAULT_OUT,
     repros: ReprosOption = DEFAULT_REPROS,
     reduced: Annotated[
-        Path | None, typer.Option(help="A directory that reduce wrote, to show its kernel instead.")
+        Path | None,
+        typer.Option(parser=path, help="A directory that reduce wrote, to show its kernel instead."),
     ] = None,
     oracle: Annotated[
         str, typer.Option(help="What is bad: signature, advice=KIND, verdict=WORD, compile_seconds>4.")
     ] = "signature",
     matrix: Annotated[
-        Path | None, typer.Option(help="The matrix of the results, for kernels of your own.")
+        Path | None, typer.Option(parser=path, help="The matrix of the results, for kernels of your own.")
     ] = None,
     title: Annotated[str | None, typer.Option(help="The fault in a line.")] = None,
     link: Annotated[str, typer.Option(help="The issue upstream, where there is one already.")] = "",
@@ -180,7 +184,7 @@ def repro_verify(
 def repro_issue(
     name: Annotated[str, typer.Argument(help="Name of a repro.")],
     repros: ReprosOption = DEFAULT_REPROS,
-    to: Annotated[Path | None, typer.Option(help="Write the text into this file.")] = None,
+    to: Annotated[Path | None, typer.Option(parser=path, help="Write the text into this file.")] = None,
     store: StoreOption = None,
     offline: OfflineOption = False,
 ) -> None:

@@ -20,6 +20,7 @@ from harness.cli.options import (
     StoreOption,
     TimedOption,
     WorkersOption,
+    path,
 )
 
 cli = typer.Typer()
@@ -35,10 +36,11 @@ def gate(
         str | None, typer.Option(help="What shall replace it: a toolchain's name, or a version.")
     ] = None,
     results_baseline: Annotated[
-        list[Path] | None, typer.Option(help="Recorded results of the baseline, such as a GPU host's.")
+        list[Path] | None,
+        typer.Option(parser=path, help="Recorded results of the baseline, such as a GPU host's."),
     ] = None,
     results_candidate: Annotated[
-        list[Path] | None, typer.Option(help="Recorded results of the candidate.")
+        list[Path] | None, typer.Option(parser=path, help="Recorded results of the candidate.")
     ] = None,
     out: OutOption = DEFAULT_OUT,
     store: StoreOption = None,
@@ -85,7 +87,8 @@ def workaround(
     issue: Annotated[str, typer.Argument(help="The id of a known issue.")],
     matrix: MatrixArgument = Path("matrix.toml"),
     results: Annotated[
-        list[Path] | None, typer.Option(help="Recorded results, for device times; may be repeated.")
+        list[Path] | None,
+        typer.Option(parser=path, help="Recorded results, for device times; may be repeated."),
     ] = None,
     known_issues: KnownIssuesOption = None,
     out: OutOption = DEFAULT_OUT / "workaround",

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+
+def path(text: str | Path) -> Path:
+    """A path that an option names. Nothing would mean the working directory, which nobody meant."""
+    if not str(text).strip():
+        raise typer.BadParameter("an empty path; leave the option out for its default, or name a path")
+    return Path(text)
+
+
 MatrixArgument = Annotated[Path, typer.Argument(help="The matrix file.", show_default=True)]
 CellArgument = Annotated[list[str], typer.Argument(help="A cell's id, or words that pick out one cell.")]
-OutOption = Annotated[Path, typer.Option("--out", "-o", help="Directory for results.")]
+OutOption = Annotated[Path, typer.Option("--out", "-o", parser=path, help="Directory for results.")]
 StoreOption = Annotated[
     Path | None,
     typer.Option(
-        "--store", help="Where compilers and cubins are kept (default: user cache, or HARNESS_STORE)."
+        "--store",
+        parser=path,
+        help="Where compilers and cubins are kept (default: user cache, or HARNESS_STORE).",
     ),
 ]
 JobsOption = Annotated[
@@ -31,16 +42,18 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable outpu
 KnownIssuesOption = Annotated[
     Path | None,
     typer.Option(
-        "--known-issues", help="Faults that are expected (default: known_issues.toml by the matrix)."
+        "--known-issues",
+        parser=path,
+        help="Faults that are expected (default: known_issues.toml by the matrix).",
     ),
 ]
 FileOfIssuesOption = Annotated[
-    Path | None, typer.Option("--known-issues", help="A file of faults that are expected.")
+    Path | None, typer.Option("--known-issues", parser=path, help="A file of faults that are expected.")
 ]
 ShardOption = Annotated[str | None, typer.Option(help="Only part i of n, as i/n (i from 1).")]
 DurationsOption = Annotated[
     Path | None,
-    typer.Option(help="Results of an earlier run: shards then take about equally long."),
+    typer.Option(parser=path, help="Results of an earlier run: shards then take about equally long."),
 ]
 TimedOption = Annotated[bool, typer.Option("--timed", help="Also measure device time.")]
 WorkersOption = Annotated[int, typer.Option(min=1, max=64, help="Processes per GPU.")]
@@ -64,7 +77,7 @@ def parse_shard(text: str | None) -> tuple[int, int] | None:
     """ "2/4" as (2, 4)."""
     if text is None:
         return None
-    part, slash, whole = text.partition("/")
-    if not (slash and part.isdigit() and whole.isdigit() and 1 <= int(part) <= int(whole)):
+    found = re.fullmatch(r"([0-9]{1,18})/([0-9]{1,18})", text)
+    if found is None or not 1 <= int(found[1]) <= int(found[2]):
         raise typer.BadParameter(f"{text!r} is no shard; write i/n with 1 <= i <= n, such as 2/4")
-    return int(part), int(whole)
+    return int(found[1]), int(found[2])

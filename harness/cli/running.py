@@ -28,6 +28,7 @@ from harness.cli.options import (
     TimedOption,
     WorkersOption,
     parse_shard,
+    path,
 )
 
 cli = typer.Typer()
@@ -76,7 +77,7 @@ def compile_(
     matrix: MatrixArgument = Path("matrix.toml"),
     out: OutOption = DEFAULT_OUT,
     bundle: Annotated[
-        Path | None, typer.Option(help="Write what a GPU host needs into this one file.")
+        Path | None, typer.Option(parser=path, help="Write what a GPU host needs into this one file.")
     ] = None,
     store: StoreOption = None,
     jobs: JobsOption = None,
@@ -120,7 +121,8 @@ def execute(
     jit_root: Annotated[
         Path | None,
         typer.Option(
-            help='For engine = "jit": a directory with NAME/frontend and NAME/backend per toolchain.'
+            parser=path,
+            help='For engine = "jit": a directory with NAME/frontend and NAME/backend per toolchain.',
         ),
     ] = None,
     isolation: IsolationOption = Isolation.WORKER,
