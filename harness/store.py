@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import sqlite3
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from harness.judge import judge_infra
+from harness.legible import legible, legible_json
 from harness.model import Cell, CellResult, Record, Verdict
 
 FILE_NAME = "harness.sqlite"
@@ -54,10 +55,6 @@ _URL_USER = re.compile(r"(?<=://)[^/@\s]+@")
 
 class StoreError(Exception):
     """The result store cannot be read or written; the text says which file, why, and what to do."""
-
-
-class StoreFailed(StoreError):
-    """An open result store failed under a run: its disk is full, read-only all of a sudden, or gone."""
 
 
 @dataclass(frozen=True)
@@ -103,10 +100,9 @@ class Store:
 
     @classmethod
     def open(cls, out: Path, clock: Callable[[], float] = time.time) -> Self:
-        """Open the store of a result directory, making both if need be. Raises StoreError, and
-        StoreFailed where the disk is full."""
+        """Open the store of a result directory, making both if need be. Raises StoreError."""
         path = out / FILE_NAME
-        with _explained(path, refusal=StoreError):
+        with _explained(path):
             out.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(
                 path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -165,17 +161,24 @@ class Store:
         return run_id
 
     def record(self, run_id: str, result: CellResult) -> None:
-        """Keep one judged cell; a second result for the same cell replaces the first."""
-        row = (
-            run_id,
-            result.cell.id,
-            str(result.verdict),
-            result.judgement.signature,
-            self._clock(),
-            json.dumps(result.to_json()),
-        )
+        """Keep one judged cell; a second result for the same cell replaces the first.
+
+        One that cannot be written down is kept as an `infra_error` that says so.
+        """
+        try:
+            row = self._row(run_id, result)
+        except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
+            why = f"the result of this cell cannot be recorded: {type(error).__name__}: {error}"
+            row = self._row(run_id, CellResult(result.cell, judge_infra(why)))
         with self._writing() as connection:
             connection.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?)", row)
+
+    def _row(self, run_id: str, result: CellResult) -> tuple[str | float | None, ...]:
+        """The texts of a result are made legible, for whoever reads them; its cell stays what was asked."""
+        judged, plain = result.judgement, result.to_json()
+        kept = json.dumps({**legible_json(plain), "cell": plain["cell"]})
+        name = legible(judged.signature) if judged.signature is not None else None
+        return run_id, result.cell.id, str(judged.verdict), name, self._clock(), kept
 
     def finish_run(self, run_id: str) -> None:
         """Mark the run as complete, so that no later one takes it up again."""
@@ -356,28 +359,18 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def _explained(path: Path, refusal: type[StoreError] = StoreFailed) -> Iterator[None]:
+def _explained(path: Path) -> Iterator[None]:
     """Turn what SQLite and the file system raise into one sentence that names file and remedy."""
     try:
         yield
     except (sqlite3.Error, OSError) as error:
-        kind = StoreFailed if _is_full(error, path) else refusal
-        raise kind(f"The result store {path} {_reason(error, path)}.") from error
+        raise StoreError(f"The result store {path} {_reason(error)}.") from error
 
 
-def _is_full(error: sqlite3.Error | OSError, path: Path) -> bool:
-    """Whether the disk is full. SQLite says no more than I/O error where its log cannot grow."""
-    said = str(error)
-    if "disk I/O error" in said:
-        with suppress(OSError):
-            return shutil.disk_usage(path.parent).free == 0
-    return "full" in said or "No space left" in said or "quota" in said
-
-
-def _reason(error: sqlite3.Error | OSError, path: Path) -> str:
+def _reason(error: sqlite3.Error | OSError) -> str:
     said = str(error)
     elsewhere = "choose another directory with --out"
-    if _is_full(error, path):
+    if "full" in said or "No space left" in said:
         return f"cannot be written because the disk is full: free some space or {elsewhere}"
     if "readonly" in said or isinstance(error, PermissionError):
         return f"cannot be written for lack of permission: allow it or {elsewhere}"

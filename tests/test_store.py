@@ -7,13 +7,14 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from made_results import Maker
 
 from harness.judge import judge_not_run
-from harness.model import Cell, CellResult, Verdict
+from harness.model import Cell, CellResult, Judgement, Verdict
 from harness.store import FILE_NAME, SCHEMA_VERSION, Store, StoreError, scrub
 
 
@@ -41,6 +42,36 @@ def test_keeps_results_whole_and_in_order(tmp_path: Path, make: Maker) -> None:
             {"os": "x"},
         )
         assert kept.finished is not None
+
+
+def test_any_text_can_be_kept(tmp_path: Path, make: Maker) -> None:
+    said = "half \ud800 a pair \x00 and \x1b[31m"
+    cell = make.cell()
+    judged = Judgement(Verdict.COMPILE_ERROR, said, said, said, {said: [said]})
+    with Store.open(tmp_path) as store:
+        run = store.start_run("m", [cell])
+        store.record(run, CellResult(cell, judged, observation={"said": said}))
+        (kept,) = store.results(run)
+        store.sightings()
+    assert kept.cell == cell
+    shown = "half \\ud800 a pair \\x00 and \\x1b[31m"
+    assert kept.judgement == Judgement(Verdict.COMPILE_ERROR, shown, shown, shown, {shown: [shown]})
+    assert kept.observation == {"said": shown}
+
+
+def test_a_result_that_cannot_be_written_down_is_an_infra_error(tmp_path: Path, make: Maker) -> None:
+    cells = [make.cell(occupancy=k) for k in (2, 16)]
+    odd = replace(make.answer(cells[0]), observation={"odd": object()})
+    with Store.open(tmp_path) as store:
+        run = store.start_run("m", cells)
+        store.record(run, odd)
+        store.record(run, make.answer(cells[1]))
+        kept = store.results(run)
+    assert [result.cell for result in kept] == cells
+    assert kept[0].verdict is Verdict.INFRA_ERROR
+    assert kept[0].judgement.summary.startswith(
+        "the result of this cell cannot be recorded: TypeError: Object of type object"
+    )
 
 
 def test_planned_equals_reported(tmp_path: Path, make: Maker) -> None:
