@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from harness.judge import KERNEL
 from harness.model import CellResult, Record, Scalar, Verdict
 from harness.signature import normalise
 from harness.version_span import AFFECTED, GOOD, OTHER, RANKING, UNKNOWN, VersionSpan, version_key
@@ -33,6 +34,11 @@ class Finding(Record):
     settings: str
     versions: VersionSpan
     example: str
+
+    @property
+    def is_about_versions(self) -> bool:
+        """False where no version can be at fault: the machine failed, or the kernel's own file."""
+        return self.verdict is not Verdict.INFRA_ERROR and self.component != KERNEL
 
     @property
     def first_affected(self) -> str | None:

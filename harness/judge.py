@@ -135,7 +135,7 @@ def judge_infra(what: str) -> Judgement:
 
 def _judge_trace(cell: Cell, trace: TraceOutcome) -> Judgement:
     who = f"cuda-tile {cell.toolchain.cuda_tile}"
-    words = _first_line(trace.message) or trace.error_type or "no message"
+    words = _words(trace)
     place = user_line(trace)
     at = f" ({place})" if place else ""
     named = f"{trace.error_type}: {words}" if trace.error_type and trace.error_type not in words else words
@@ -405,6 +405,13 @@ def user_line(trace: TraceOutcome) -> str:
 
 
 # --- sentences ---------------------------------------------------------------------------------
+
+
+def _words(trace: TraceOutcome) -> str:
+    """What a message begins with; of a syntax error, which begins with the place, what it ends with."""
+    lines = trace.message.strip().splitlines() or [trace.error_type or "no message"]
+    last = trace.error_type and lines[-1].startswith(f"{trace.error_type}: ")
+    return _first_line(lines[-1] if last else lines[0])
 
 
 def _first_line(text: str) -> str:

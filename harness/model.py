@@ -596,6 +596,8 @@ class CellResult(Record):
     inspection: Inspection | None = None
     observation: dict[str, Any] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
+    resolved: dict[str, str] = field(default_factory=dict)
+    """The exact `cuda_tile` and `cuda_toolkit`, where a toolchain may name but the series ("13.3")."""
 
     @property
     def verdict(self) -> Verdict:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -249,12 +249,22 @@ def _settle(
     infra: str | None = None,
 ) -> None:
     components = lab.provisioner.backend(question.toolchain).components
+    resolved = _resolved(lab, question.toolchain)
     for cell in asking[question.digest]:
         try:
             result = judged(cell, seen, components, infra)
         except Exception:
             result = CellResult(cell, judge_infra(traceback.format_exc(limit=-6)))
-        progress.settle(result)
+        progress.settle(replace(result, resolved=resolved))
+
+
+def _resolved(lab: Lab, toolchain: Toolchain) -> dict[str, str]:
+    """The exact versions of a toolchain that was provisioned."""
+    choose = lab.provisioner.choose
+    return {
+        "cuda_tile": choose("cuda-tile", toolchain.cuda_tile),
+        "cuda_toolkit": choose("cuda-toolkit", toolchain.cuda_toolkit),
+    }
 
 
 def judged(cell: Cell, seen: Examination, components: dict[str, str], infra: str | None = None) -> CellResult:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from harness.judge import judge_compile
+from harness.judge import judge_compile, judge_infra
 from harness.model import (
     Case,
     Cell,
@@ -28,6 +28,24 @@ from harness.model import (
 
 TOOLKITS = {"13.2.2": "13.2.86", "13.3.1": "13.3.36", "13.4.3": "13.4.92", "13.5.0": "13.5.37"}
 REFUSAL = "tileiras: for the --gpu-name option: Cannot find option named 'sm_90'!"
+
+
+class Unreadable:
+    """What no report can tell; nothing of ours makes it."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("planted")
+
+    __repr__ = __str__
+
+
+def no_fault_of_a_version(make: Maker, kind: str) -> CellResult:
+    """An "infra_error", or a kernel's file that fails at its "import"."""
+    cell = make.cell(kernel="own/k.py:k")
+    if kind == "import":
+        trace = TraceOutcome("crash", error_type="exit code 7", stage="import")
+        return CellResult(cell, judge_compile(cell, trace, None, None), trace=trace)
+    return CellResult(cell, judge_infra("planted"))
 
 
 class Maker:

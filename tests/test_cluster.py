@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from made_results import Maker
+import pytest
+from made_results import Maker, no_fault_of_a_version
 
 from harness.cluster import advice_groups, describe_settings, findings
 from harness.model import CellResult, Verdict
@@ -65,6 +66,12 @@ def test_broken_toolchains_are_told(make: Maker) -> None:
     opaque = make.failed(5, "error: failed to compile Tile IR program")
     (finding,) = findings([make.result(compile=opaque, control=opaque)])
     assert finding.verdict is Verdict.TOOLCHAIN_BROKEN
+
+
+@pytest.mark.parametrize("kind", ["infra_error", "import"])
+def test_what_no_version_is_to_blame_for_is_no_finding_of_versions(make: Maker, kind: str) -> None:
+    (finding,) = findings([no_fault_of_a_version(make, kind)])
+    assert not finding.is_about_versions
 
 
 def test_finding_without_component_is_told_by_toolkit(make: Maker) -> None:

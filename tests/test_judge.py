@@ -70,6 +70,12 @@ class TestFrontend:
             "frontend_error/cuda-tile/user: TileTypeError: <path>: cannot add int32 and bool"
         )
 
+    def test_a_syntax_error_says_what_is_wrong(self, make: Maker) -> None:
+        said = 'File "/home/u/k.py", line 1\n    def (:\n        ^\nSyntaxError: invalid syntax'
+        traced = replace(self.trace("error", "SyntaxError", said), stage="import")
+        judged = judge(make, trace=traced, compile=None)
+        assert "fails with SyntaxError: invalid syntax (k.py, line 1: def (:)" in judged.summary
+
     def test_internal_error(self, make: Maker) -> None:
         judged = judge(make, trace=self.trace("internal", "KeyError", "'latency'"), compile=None)
         assert judged.verdict is Verdict.FRONTEND_ERROR

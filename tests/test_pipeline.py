@@ -26,7 +26,11 @@ class FakeLab:
         self.compiled: list[str] = []
         self.cancelled = threading.Event()
         self.supervisor = SimpleNamespace(cancel=self.cancelled.set)
-        self.provisioner = SimpleNamespace(backend=self._backend, frontend=lambda version: None)
+        self.provisioner = SimpleNamespace(
+            backend=self._backend,
+            frontend=lambda version: None,
+            choose=lambda package, wanted: f"{wanted} of {package}",
+        )
 
     @staticmethod
     def _backend(toolchain: Any) -> Any:
@@ -57,6 +61,10 @@ def test_every_cell_is_reported_once(make: Maker) -> None:
     reported = run(FakeLab(failed), cells)
     assert Counter(r.cell.id for r in reported) == Counter(cell.id for cell in cells)
     assert {r.verdict for r in reported} == {Verdict.COMPILE_ERROR}
+    assert reported[0].resolved == {
+        "cuda_tile": f"{reported[0].cell.toolchain.cuda_tile} of cuda-tile",
+        "cuda_toolkit": f"{reported[0].cell.toolchain.cuda_toolkit} of cuda-toolkit",
+    }
 
 
 def test_a_fault_of_ours_costs_one_cell_its_verdict(make: Maker) -> None:

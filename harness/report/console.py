@@ -18,7 +18,16 @@ from harness.known_issues.assess import NOTHING_KNOWN, Assessment, Seen
 from harness.model import CellResult, Verdict
 from harness.report.progress import Progress
 from harness.report.table import Grid, grids
-from harness.report.words import ADVICE_MARK, LOOKS, UNDECIDED_MARK, cell_text, count_text, is_ascii, plain
+from harness.report.words import (
+    ADVICE_MARK,
+    LOOKS,
+    UNDECIDED_MARK,
+    cell_text,
+    chosen_text,
+    count_text,
+    is_ascii,
+    plain,
+)
 
 __all__ = ["Progress", "render_summary"]
 
@@ -86,7 +95,7 @@ def _print_table(grid: Grid, console: Console, ascii_only: bool) -> None:
     for axis in grid.axes:
         table.add_column(axis, no_wrap=True, style="bold", vertical="bottom")
     for backend, arch in grid.columns:
-        table.add_column(_header(backend, arch), no_wrap=True)
+        table.add_column(_header(grid, backend, arch), no_wrap=True)
     for row in grid.rows:
         cells = [_cell(grid.cells.get((row, *column)), ascii_only) for column in grid.columns]
         table.add_row(*(Text(plain(value, ascii_only)) for value in row), *cells)
@@ -94,8 +103,9 @@ def _print_table(grid: Grid, console: Console, ascii_only: bool) -> None:
     console.print(table)
 
 
-def _header(backend: str, arch: str) -> Text:
-    return Text("\n".join([*backend.split(" +"), arch]))
+def _header(grid: Grid, backend: str, arch: str) -> Text:
+    toolkit, *replaced = backend.split(" +")
+    return Text("\n".join([chosen_text(toolkit, grid.toolkits.get(toolkit, toolkit)), *replaced, arch]))
 
 
 def _cell(result: CellResult | None, ascii_only: bool) -> Text:
@@ -112,7 +122,7 @@ def _width(grid: Grid, ascii_only: bool) -> int:
     widths = [max(len(axis), *(len(row[at]) for row in grid.rows)) for at, axis in enumerate(grid.axes)]
     for backend, arch in grid.columns:
         texts = [cell_text(r, ascii_only) for (_, b, a), r in grid.cells.items() if (b, a) == (backend, arch)]
-        widths.append(max(map(len, [*texts, *_header(backend, arch).plain.split("\n")])))
+        widths.append(max(map(len, [*texts, *_header(grid, backend, arch).plain.split("\n")])))
     return sum(widths) + _GAP * len(widths)
 
 
@@ -143,14 +153,12 @@ def _print_finding(number: int, finding: Finding, console: Console, known: Asses
         title.append(f"  known issue {', '.join(expected)}", style="bold green" if not news else "yellow")
         title.append(f", but not in {count_text(news, 'cell')}" if news else "", style="bold red")
     console.print(title)
-    lines = {
-        "what": finding.summary,
-        "where": _where(finding.kernels, finding.settings, finding.archs),
-        "versions": finding.versions.sentence,
-        "blame": finding.component or "not known",
-        "more": f"python -m harness explain {finding.example}",
-    }
-    _print_pairs(lines.items(), console, ascii_only)
+    lines = [("what", finding.summary), ("where", _where(finding.kernels, finding.settings, finding.archs))]
+    if finding.is_about_versions:
+        lines.append(("versions", finding.versions.sentence))
+    lines.append(("blame", finding.component or "not known"))
+    lines.append(("more", f"python -m harness explain {finding.example}"))
+    _print_pairs(lines, console, ascii_only)
 
 
 def _print_news(seen: Seen, console: Console) -> None:

@@ -14,7 +14,7 @@ from rich.text import Text
 from harness.cluster import Finding, shape_text, value_text
 from harness.model import CellResult, CompileOutcome, Inspection, PoolBooks, TraceOutcome, Verdict
 from harness.report.jsonl import row
-from harness.report.words import LOOKS, plain
+from harness.report.words import LOOKS, chosen_text, plain
 
 SassContext = Callable[[int], Sequence[str]]
 """Lines of machine code around a byte offset, source lines in between where they are known."""
@@ -100,18 +100,25 @@ def _verdict(story: _Story, result: CellResult) -> None:
 def _asked(story: _Story, result: CellResult) -> None:
     cell, components = result.cell, row(result)["components"]
     settings = " ".join(f"{name}={value_text(value)}" for name, value in cell.case.settings.items())
+    asked = (cell.case.kernel, shape_text(cell.case.shape), cell.case.dtype)
     story.heading("Asked")
     story.pairs(
         [
-            ("kernel", f"{cell.case.kernel}  {shape_text(cell.case.shape)}  {cell.case.dtype}"),
+            ("kernel", "  ".join(filter(None, asked))),
             ("settings", settings),
             ("target", cell.arch + (f" on {cell.device.name}" if cell.device else "")),
             ("toolchain", cell.toolchain.name),
-            ("frontend", f"cuda-tile {cell.toolchain.cuda_tile}"),
-            ("backend", f"cuda-toolkit {cell.toolchain.cuda_toolkit}"),
+            ("frontend", f"cuda-tile {_exact(result, 'cuda_tile')}"),
+            ("backend", f"cuda-toolkit {_exact(result, 'cuda_toolkit')}"),
             *((name, version) for name, version in components.items() if version is not None),
         ]
     )
+
+
+def _exact(result: CellResult, name: str) -> str:
+    """A version as it was written, and what was chosen where that is another."""
+    written: str = getattr(result.cell.toolchain, name)
+    return chosen_text(written, result.resolved.get(name, written))
 
 
 def _traced(story: _Story, trace: TraceOutcome) -> None:
@@ -216,16 +223,12 @@ def _blame(story: _Story, result: CellResult) -> None:
 def _related(story: _Story, finding: Finding) -> None:
     story.heading("The same finding elsewhere")
     where = " · ".join(filter(None, [finding.settings, ", ".join(finding.archs)]))
-    story.pairs(
-        [
-            (
-                "cells",
-                f"{len(finding.cells)}: {', '.join(finding.cells[:8])}{' …' * (len(finding.cells) > 8)}",
-            ),
-            ("where", where),
-            ("versions", finding.versions.sentence),
-        ]
-    )
+    more = " …" * (len(finding.cells) > _SHOWN_CELLS)
+    facts = [("cells", f"{len(finding.cells)}: {', '.join(finding.cells[:_SHOWN_CELLS])}{more}")]
+    facts.append(("where", where))
+    if finding.is_about_versions:
+        facts.append(("versions", finding.versions.sentence))
+    story.pairs(facts)
 
 
 def _reproduce(story: _Story, result: CellResult, bytecode: str | None) -> None:

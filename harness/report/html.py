@@ -20,6 +20,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness.cluster import AdviceGroup, Finding, advice_groups, value_text
+from harness.legible import legible
 from harness.model import CellResult, Verdict
 from harness.report.files import write_atomically
 from harness.report.html_data import (
@@ -44,6 +45,7 @@ _COMPONENTS = {
     "tileiras": "the TileIR compiler of cuda-toolkit",
     "nvvm": "the code generator (libnvvm) of cuda-toolkit, run inside tileiras",
     "ptxas": "the PTX assembler of cuda-toolkit, run by tileiras",
+    "kernel": "the kernel's own file; no compiler has seen it yet",
 }
 
 
@@ -93,7 +95,7 @@ def render_html(
 
     script = Markup("\n".join(_part(f"{name}.js") for name in _SCRIPTS))
     style = Markup(_part("report.css"))
-    page = (
+    return (
         _environment()
         .get_template("report.html.j2")
         .render(
@@ -114,8 +116,6 @@ def render_html(
             blocks=Markup("\n".join(blocks)),
         )
     )
-    # A half of a surrogate pair in a compiler's output has no UTF-8.
-    return page.encode("utf-8", "replace").decode("utf-8")
 
 
 @dataclass(frozen=True)
@@ -235,6 +235,7 @@ def _environment() -> Environment:
         loader=PackageLoader("harness.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=lambda value: legible(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.cluster import AdviceGroup, Finding, arch_key, findings, shape_text, value_text
+from harness.legible import legible, legible_json
 from harness.model import Case, CellResult, Verdict
 from harness.report.jsonl import seconds
 from harness.report.table import backend_text
-from harness.report.words import LOOKS
+from harness.report.words import LOOKS, reported
 from harness.version_span import version_key
 
 SassOf = Callable[[CellResult], Callable[[int], Sequence[str]] | None]
@@ -88,21 +89,21 @@ def page_data(
             "shared": inspection.shared_bytes if inspection else None,
             "compile": _compile_seconds(result),
             "run": device_microseconds(result),
-            "blocks": [blocks[text] for text in _blocks(result, sass)],
+            "blocks": [blocks[text] for text in reported(result, lambda told: _blocks(told, sass))],
         }
         for name, column in cells.items():
             column.append(values[name])
     return {
         "cells": cells,
-        "cases": [_case(case, kernels, dtypes) for case in cases],
-        "kernels": kernels.texts,
-        "dtypes": dtypes.texts,
-        "summaries": [_cut(text) for text in summaries.texts],
-        "signatures": signatures.texts,
-        "tiles": tiles.texts,
-        "backends": backends.texts,
-        "archs": archs.texts,
-        "devices": devices.texts,
+        "cases": legible_json([_case(case, kernels, dtypes) for case in cases]),
+        "kernels": legible_json(kernels.texts),
+        "dtypes": legible_json(dtypes.texts),
+        "summaries": [_cut(legible(text)) for text in summaries.texts],
+        "signatures": legible_json(signatures.texts),
+        "tiles": legible_json(tiles.texts),
+        "backends": legible_json(backends.texts),
+        "archs": legible_json(archs.texts),
+        "devices": legible_json(devices.texts),
         "verdicts": [_look(verdict) for verdict in verdicts],
     }, blocks.texts
 
@@ -121,16 +122,16 @@ def embeddable(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value JSON can hold: long texts and lists cut, NaN and infinities as text."""
+    """A value JSON can hold: texts legible, long texts and lists cut, NaN and infinities as text."""
     if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {legible(str(key)): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         kept = [plain(item) for item in value[:_MAX_ITEMS]]
         return [*kept, f"… and {len(value) - _MAX_ITEMS} more"] if len(value) > _MAX_ITEMS else kept
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, str):
-        return _cut(value)
+        return _cut(legible(value))
     return value if isinstance(value, int | float | None) else str(value)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from harness.legible import legible
 from harness.model import (
     Advice,
     Case,
@@ -25,6 +26,7 @@ from harness.model import (
     Verdict,
 )
 from harness.report.files import write_atomically
+from harness.report.words import reported
 
 FILE_NAME = "results.jsonl"
 
@@ -50,6 +52,8 @@ def row(result: CellResult) -> dict[str, Any]:
         "toolchain": toolchain.name,
         "cuda_tile": toolchain.cuda_tile,
         "cuda_toolkit": toolchain.cuda_toolkit,
+        "cuda_tile_resolved": result.resolved.get("cuda_tile"),
+        "cuda_toolkit_resolved": result.resolved.get("cuda_toolkit"),
         "components": {name: result.components.get(name) or version for name, version in pinned.items()},
         "arch": cell.arch,
         "device": cell.device.name if cell.device else None,
@@ -123,6 +127,11 @@ def result_of(row: Mapping[str, Any], known: Mapping[str, Cell]) -> CellResult:
         else Inspection.from_json({"symbol": "", "arch": cell.arch, **resources}),
         observation=row.get("observation") or _abridged(row),
         seconds=stages,
+        resolved={
+            name: row[f"{name}_resolved"]
+            for name in ("cuda_tile", "cuda_toolkit")
+            if row.get(f"{name}_resolved")
+        },
     )
 
 
@@ -158,18 +167,24 @@ def _cell(row: Mapping[str, Any]) -> Cell:
     return Cell(toolchain, arch, case, Device(str(name), str(name), arch) if name else None)
 
 
-def _finite(value: Any) -> Any:
-    """NaN and infinities as text, since JSON has none and a reader may be strict."""
+def _strict(value: Any) -> Any:
+    """What the strictest reader of JSON takes: NaN and infinities as text, all texts legible."""
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
+        return {legible(str(key)): _strict(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [_strict(item) for item in value]
+    if isinstance(value, str):
+        return legible(value)
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _line(result: CellResult) -> str:
+    return json.dumps(_strict(row(result)), allow_nan=False)
 
 
 def write_results(results: Iterable[CellResult], path: Path) -> None:
     """Write all rows or none: a reader never sees half a file."""
-    lines = (json.dumps(_finite(row(result)), allow_nan=False) for result in results)
+    lines = (reported(result, _line) for result in results)
     write_atomically(path, "".join(f"{line}\n" for line in lines))
 
 

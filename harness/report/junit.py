@@ -30,9 +30,11 @@ from junitparser import xunit2
 
 from harness.cluster import arch_key, shape_text, value_text
 from harness.known_issues.assess import NOTHING_KNOWN, Assessment
+from harness.legible import legible
 from harness.model import CellResult, Verdict, canonical_json
 from harness.report.files import write_atomically
 from harness.report.jsonl import row, seconds
+from harness.report.words import reported
 
 FILE_NAME = "junit.xml"
 _EVIDENCE = 6000
@@ -73,8 +75,8 @@ def build(results: Iterable[CellResult], known: Assessment = NOTHING_KNOWN) -> x
 
 
 def xml_text(text: object) -> str:
-    """Text without the characters XML 1.0 forbids; each leaves a visible mark."""
-    return _ILLEGAL.sub("\ufffd", str(text))
+    """Text without the characters XML 1.0 forbids: they are spelled out, or leave a visible mark."""
+    return _ILLEGAL.sub("\ufffd", legible(str(text)))
 
 
 def _suite_name(result: CellResult) -> str:
@@ -92,7 +94,7 @@ def _suite(name: str, results: Sequence[CellResult], known: Assessment, budget: 
     for key, value in _suite_properties(results):
         suite.add_property(xml_text(key), xml_text(value))
     for result in results:
-        suite.add_testcase(_case(result, known, budget))
+        suite.add_testcase(reported(result, lambda told: _case(told, known, budget)))
     suite.update_statistics()  # type: ignore[no-untyped-call]
     suite.time = round(suite.time, 3)
     return suite
@@ -109,7 +111,8 @@ def _suite_properties(results: Sequence[CellResult]) -> Iterable[tuple[str, obje
     if cell.device is not None:
         yield "device", cell.device.name
     for result in results:
-        yield from ((f"{result.cell.id}.{key}", value) for key, value in _cell_properties(result))
+        properties = reported(result, lambda told: list(_cell_properties(told)))
+        yield from ((f"{result.cell.id}.{key}", value) for key, value in properties)
 
 
 def _cell_properties(result: CellResult) -> Iterable[tuple[str, object]]:
@@ -129,7 +132,7 @@ def _case(result: CellResult, known: Assessment, budget: _Budget) -> xunit2.Test
     stages = seconds(result)
     time = sum(stages.get(stage, 0.0) for stage in ("trace", "compile", "inspect", "execute"))
     made = xunit2.TestCase(
-        xml_text(f"{shape_text(case.shape)} {case.dtype} {settings} [{cell.id}]"),
+        xml_text(" ".join(filter(None, [shape_text(case.shape), case.dtype, settings, f"[{cell.id}]"]))),
         classname=xml_text(case.kernel),
         time=round(time, 3),
     )

@@ -32,6 +32,15 @@ class Grid:
         pairs = ((backend, arch) for arch in self.archs for backend in self.backends)
         return tuple(pair for pair in pairs if pair in held)
 
+    @property
+    def toolkits(self) -> dict[str, str]:
+        """The exact cuda-toolkit by the version as it was written."""
+        return {
+            result.cell.toolchain.cuda_toolkit: result.resolved["cuda_toolkit"]
+            for result in self.cells.values()
+            if "cuda_toolkit" in result.resolved
+        }
+
     def only(self, arch: str) -> Grid:
         """The part of one architecture, empty rows and backends left out."""
         cells = {key: result for key, result in self.cells.items() if key[2] == arch}
@@ -117,7 +126,7 @@ def _split_axes(cases: Sequence[Case]) -> tuple[str, tuple[str, ...]]:
     names = dict.fromkeys(name for values in all_values for name in values)
     seen = {name: {values.get(name, "") for values in all_values} for name in names}
     shared = [next(iter(seen[name])) for name in ("kernel", "shape", "dtype") if len(seen[name]) == 1]
-    return " · ".join(shared), tuple(name for name in names if len(seen[name]) > 1)
+    return " · ".join(filter(None, shared)), tuple(name for name in names if len(seen[name]) > 1)
 
 
 def _row(result: CellResult, axes: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,13 +7,18 @@ ASCII stands in.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from rich.console import Console
 
+from harness.judge import judge_infra
 from harness.model import CellResult, PoolAnswer, Verdict
 
-_CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+T = TypeVar("T")
+
+_CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,7 @@ LOOKS: dict[Verdict, Look] = {
     Verdict.PASS: Look("✔", "ok", "", "Right on a device", "green"),
     Verdict.COMPILES: Look("✔", "ok", "", "Compiles, nothing suspicious found", "green"),
     Verdict.UNSUPPORTED: Look("–", "-", "unsupported", "Not supported by this toolchain", "dim"),
-    Verdict.FRONTEND_ERROR: _finding("rejected", "Rejected by cuda.tile"),
+    Verdict.FRONTEND_ERROR: _finding("rejected", "Cannot be traced"),
     Verdict.COMPILE_ERROR: _finding("error", "Rejected by the compiler"),
     Verdict.TOOLCHAIN_BROKEN: _unknown("broken", "A toolchain that compiles nothing"),
     Verdict.COMPILER_CRASH: _finding("crash", "A compiler crashes"),
@@ -81,6 +86,21 @@ def cell_text(result: CellResult, ascii_only: bool = False) -> str:
     if result.judgement.advice:
         parts.append(ADVICE_MARK)
     return " ".join(parts)
+
+
+def reported(result: CellResult, tell: Callable[[CellResult], T]) -> T:
+    """What `tell` makes of a result. If it fails, the cell is told as an `infra_error` that says so: one odd
+    result must not cost all others their report."""
+    try:
+        return tell(result)
+    except Exception as error:
+        why = f"the result of this cell cannot be reported: {type(error).__name__}: {error}"
+        return tell(CellResult(result.cell, judge_infra(why)))
+
+
+def chosen_text(written: str, chosen: str) -> str:
+    """ "13.3 = 13.3.1", or the version alone where it was written in full."""
+    return written if written == chosen else f"{written} = {chosen}"
 
 
 def count_text(count: int, noun: str) -> str:

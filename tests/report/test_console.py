@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_results import Maker
+from made_results import Maker, no_fault_of_a_version
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
@@ -46,6 +47,24 @@ def test_fits_the_terminal(lab_run: list[CellResult], width: int) -> None:
 def test_one_table_where_it_fits_else_one_an_architecture(lab_run: list[CellResult]) -> None:
     assert rendered(lab_run, 200).count("occupancy  allow_tma") == 1
     assert rendered(lab_run, 120).count("occupancy  allow_tma") == 3
+
+
+def test_a_series_of_versions_is_shown_with_what_was_chosen(make: Maker) -> None:
+    series = replace(make.result(make.cell("13.3")), resolved={"cuda_toolkit": "13.3.1"})
+    full = replace(make.result(make.cell("13.4.3")), resolved={"cuda_toolkit": "13.4.3"})
+    lines = [line.split() for line in rendered([series, full]).splitlines()]
+    assert ["13.3", "=", "13.3.1", "13.4.3"] in [line[-4:] for line in lines]
+
+
+@pytest.mark.parametrize("kind", ["infra_error", "import"])
+def test_findings_that_no_version_is_to_blame_for_name_none(make: Maker, kind: str) -> None:
+    text = rendered([no_fault_of_a_version(make, kind)])
+    assert "affected" not in text and "Rejected by cuda.tile" not in text
+    assert f"blame     {'kernel' if kind == 'import' else 'harness'}" in text
+
+
+def test_half_a_surrogate_pair_is_shown_as_a_mark() -> None:
+    assert plain("\ud800", False) == "\ufffd"
 
 
 def test_cells_finding_and_totals(lab_run: list[CellResult]) -> None:

@@ -6,7 +6,8 @@ import io
 import shlex
 from dataclasses import replace
 
-from made_results import Maker
+import pytest
+from made_results import Maker, no_fault_of_a_version
 from rich.console import Console
 
 from harness.cluster import findings
@@ -38,6 +39,21 @@ def test_a_deadlock_is_told_with_books_and_machine_code(make: Maker, lab_run: li
     assert "the PTX handed to ptxas already asks to grow to 32" in text
     assert "    setmaxnreg.inc.sync.aligned.u32  32;" in lines
     assert "tileiras 13.2.86 to 13.3.36 affected; good from 13.4.92" in text
+
+
+def test_versions_are_told_as_written_and_as_chosen(make: Maker) -> None:
+    resolved = {"cuda_tile": "1.5.0", "cuda_toolkit": "13.3.1"}
+    lines = told(replace(make.result(make.cell("13.3", shape=())), resolved=resolved))
+    assert any(line.split() == ["backend", "cuda-toolkit", "13.3", "=", "13.3.1"] for line in lines)
+    assert any(line.split() == ["frontend", "cuda-tile", "1.5.0"] for line in lines)
+    assert any(line.split() == ["kernel", "rmsnorm.static_persistent", "bfloat16"] for line in lines)
+
+
+@pytest.mark.parametrize("kind", ["infra_error", "import"])
+def test_findings_that_no_version_is_to_blame_for_name_none(make: Maker, kind: str) -> None:
+    result = no_fault_of_a_version(make, kind)
+    (finding,) = findings([result])
+    assert not any("affected" in line for line in told(result, finding=finding))
 
 
 def test_without_machine_code_the_site_itself_is_shown(make: Maker) -> None:

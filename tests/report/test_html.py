@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_results import Maker
+from made_results import Maker, Unreadable, no_fault_of_a_version
 
 from harness.execute.protocol import Evidence, Observation, Outcome, Stage, Timing, Warp
 from harness.execute.verdict import judge_run
+from harness.legible import legible
 from harness.model import CellResult, Device
 from harness.report.html import render_html, write_html
 from harness.report.html_data import MAX_TEXT, embeddable, plain
@@ -240,10 +241,24 @@ def test_hostile_texts_stay_texts(make: Maker) -> None:
     made = Page(text)
     assert list(made.scripts) == ["data", "blocks", "module"]
     assert not any(tag in ("img", "iframe", "link", "base") for tag, _ in made.tags)
-    assert made.data["kernels"] == [HOSTILE]
+    assert made.data["kernels"] == [legible(HOSTILE)]
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]", text)
     assert made.block(0, 3)["stderr"].startswith("error: </script>")
     assert "{{7*7}}" in made.text and "49" not in made.text
     assert not any(name.startswith("on") or name == "style" for _, attrs in made.tags for name in attrs)
+
+
+@pytest.mark.parametrize("verdict", ["infra_error", "import"])
+def test_findings_that_no_version_is_to_blame_for_name_none(make: Maker, verdict: str) -> None:
+    made = page([no_fault_of_a_version(make, verdict)])
+    assert "Since when" not in made.text and "affected" not in made.text
+
+
+def test_an_odd_result_costs_the_page_only_its_own_evidence(make: Maker) -> None:
+    odd = replace(make.result(), observation={"k": {1: Unreadable()}})
+    made = page([odd, make.answer(make.cell("13.4.3"))])
+    assert "cannot be reported: RuntimeError" in made.block(0, 0)["summary"]
+    assert made.block(1, 0)["verdict"] == "compiles"
 
 
 def test_policy_allows_this_script_and_style_and_nothing_else(lab_run: list[CellResult]) -> None:

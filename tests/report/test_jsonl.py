@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_results import Maker
+from made_results import Maker, Unreadable
 
 from harness.model import CellResult
 from harness.report.files import write_atomically
-from harness.report.jsonl import ResultsError, read_results, row, write_results
+from harness.report.jsonl import ResultsError, read_results, result_of, row, write_results
 
 
 def test_a_row_has_what_scripts_need(make: Maker) -> None:
@@ -88,10 +91,49 @@ def test_broken_files_are_told(tmp_path: Path) -> None:
         read_results(path)
 
 
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+def test_any_text_can_be_written(tmp_path: Path) -> None:
+    write_atomically(tmp_path / "t", "half \ud800 a pair\n")
+    assert (tmp_path / "t").read_text() == "half \\ud800 a pair\n"
+
+
+def test_rows_hold_texts_that_every_reader_takes(tmp_path: Path, make: Maker) -> None:
+    said = "\x1b[31m\x00\ud800"
+    result = make.result(make.cell(kernel=f"{said}.py:k"), compile=make.failed(5, f"error: {said}"))
+    write_results([replace(result, observation={said: [said]})], tmp_path / "r.jsonl")
+    assert not re.search(r"(?<!\\)\\u(00[01]|d[89a-f])", (tmp_path / "r.jsonl").read_text())
+    (item,) = read_results(tmp_path / "r.jsonl")
+    assert item["observation"] == {"\\x1b[31m\\x00\\ud800": ["\\x1b[31m\\x00\\ud800"]}
+
+
+def test_an_odd_result_costs_only_its_own_row(tmp_path: Path, make: Maker) -> None:
+    odd = replace(make.result(), observation={"k": Unreadable()})
+    write_results([odd, make.answer(make.cell("13.4.3"))], tmp_path / "r.jsonl")
+    rows = read_results(tmp_path / "r.jsonl")
+    assert [item["verdict"] for item in rows] == ["infra_error", "compiles"]
+    assert rows[0]["id"] == odd.cell.id
+    assert rows[0]["summary"].startswith("the result of this cell cannot be reported: ")
+
+
+def test_a_series_of_versions_tells_which_was_chosen(make: Maker) -> None:
+    result = make.result(make.cell("13.3"))
+    assert row(result)["cuda_toolkit_resolved"] is None
+    result = replace(result, resolved={"cuda_tile": "1.5.0", "cuda_toolkit": "13.3.1"})
+    item = row(result)
+    assert (item["cuda_toolkit"], item["cuda_toolkit_resolved"]) == ("13.3", "13.3.1")
+    assert result_of(item, {}).resolved == result.resolved
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "r.jsonl"
     write_atomically(path, "old\n")
-    with pytest.raises(UnicodeEncodeError):
-        write_atomically(path, "new \ud800")
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_atomically(path, "new")
     assert path.read_text() == "old\n"
     assert [entry.name for entry in tmp_path.iterdir()] == ["r.jsonl"]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from junitparser import Error, Failure, JUnitXml, Skipped, xunit2
 from lxml import etree
-from made_results import Maker
+from made_results import Maker, Unreadable
 
 from harness.judge import judge_compile, judge_not_run
 from harness.model import CellResult, Judgement, Verdict
@@ -147,6 +147,21 @@ def test_hostile_compiler_output(
     assert "]]></failure>" in document.find(".//failure").get("message")
 
 
+def test_an_odd_result_costs_only_its_own_case(tmp_path: Path, make: Maker, jenkins: etree.XMLSchema) -> None:
+    odd = make.result()
+    odd = replace(odd, judgement=replace(odd.judgement, summary=Unreadable()))
+    write_junit([odd, make.answer(make.cell(occupancy=2))], tmp_path / "junit.xml")
+    document = etree.parse(tmp_path / "junit.xml")
+    assert [case.findtext("error") is not None for case in document.iter("testcase")] == [True, False]
+
+
+def test_a_kernel_without_a_shape_has_a_plain_name(tmp_path: Path, make: Maker) -> None:
+    write_junit([make.result(make.cell(shape=()))], tmp_path / "junit.xml")
+    (suite,) = JUnitXml.fromfile(str(tmp_path / "junit.xml"))
+    (case,) = suite
+    assert case.name.startswith("bfloat16 occupancy=")
+
+
 def test_long_times_are_valid(
     tmp_path: Path, make: Maker, jenkins: etree.XMLSchema, surefire: etree.XMLSchema
 ) -> None:
@@ -196,10 +211,10 @@ def test_a_flaky_cell_fails_and_tells_every_bad_run(
     assert suite.failures == 1
     assert [failure.type for failure in case.result] == ["flaky"]
     assert [(flake.type, flake.message) for flake in case.flaky_failures()] == [
-        ("hang", "run 1 of 3: said hang <&\ufffd"),
-        ("wrong_result", "run 3 of 3: said wrong_result <&\ufffd"),
+        ("hang", "run 1 of 3: said hang <&\\x00"),
+        ("wrong_result", "run 3 of 3: said wrong_result <&\\x00"),
     ]
-    assert case.flaky_failures()[0].stack_trace == "run 1 of 3: said hang <&\ufffd"
+    assert case.flaky_failures()[0].stack_trace == "run 1 of 3: said hang <&\\x00"
 
 
 def test_evidence_is_cut_a_case_and_a_file(

@@ -54,6 +54,17 @@ def test_shapes_and_kernels_become_rows_where_they_vary(make: Maker) -> None:
     assert ("a", "16×512") in grid.rows
 
 
+def test_a_kernel_without_a_shape_leaves_no_gap(make: Maker) -> None:
+    (grid,) = grids([make.result(make.cell(kernel="own/k.py:k", shape=()))])
+    assert grid.heading == "own/k.py:k · bfloat16 · cuda-tile 1.5.0"
+
+
+def test_a_series_of_versions_is_resolved_where_it_is_known(make: Maker) -> None:
+    results = [make.result(make.cell("13.3", occupancy=k)) for k in (2, 8)]
+    (grid,) = grids([replace(results[0], resolved={"cuda_toolkit": "13.3.1"}), results[1]])
+    assert (grid.backends, grid.toolkits) == (("13.3",), {"13.3": "13.3.1"})
+
+
 def test_a_part_of_one_architecture(lab_run: list[CellResult]) -> None:
     part = grids(lab_run)[0].only("sm_100")
     assert part.archs == ("sm_100",)
