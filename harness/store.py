@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sqlite3
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -55,6 +56,10 @@ _URL_USER = re.compile(r"(?<=://)[^/@\s]+@")
 
 class StoreError(Exception):
     """The result store cannot be read or written; the text says which file, why, and what to do."""
+
+
+class StoreFailed(StoreError):
+    """An open result store failed under a run: its disk is full, read-only all of a sudden, or gone."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +105,10 @@ class Store:
 
     @classmethod
     def open(cls, out: Path, clock: Callable[[], float] = time.time) -> Self:
-        """Open the store of a result directory, making both if need be. Raises StoreError."""
+        """Open the store of a result directory, making both if need be. Raises StoreError, and
+        StoreFailed where the disk is full."""
         path = out / FILE_NAME
-        with _explained(path):
+        with _explained(path, refusal=StoreError):
             out.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(
                 path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -359,18 +365,28 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _explained(path: Path, refusal: type[StoreError] = StoreFailed) -> Iterator[None]:
     """Turn what SQLite and the file system raise into one sentence that names file and remedy."""
     try:
         yield
     except (sqlite3.Error, OSError) as error:
-        raise StoreError(f"The result store {path} {_reason(error)}.") from error
+        kind = StoreFailed if _is_full(error, path) else refusal
+        raise kind(f"The result store {path} {_reason(error, path)}.") from error
 
 
-def _reason(error: sqlite3.Error | OSError) -> str:
+def _is_full(error: sqlite3.Error | OSError, path: Path) -> bool:
+    """Whether the disk is full. SQLite says no more than I/O error where its log cannot grow."""
+    said = str(error)
+    if "disk I/O error" in said:
+        with suppress(OSError):
+            return shutil.disk_usage(path.parent).free == 0
+    return "full" in said or "No space left" in said or "quota" in said
+
+
+def _reason(error: sqlite3.Error | OSError, path: Path) -> str:
     said = str(error)
     elsewhere = "choose another directory with --out"
-    if "full" in said or "No space left" in said:
+    if _is_full(error, path):
         return f"cannot be written because the disk is full: free some space or {elsewhere}"
     if "readonly" in said or isinstance(error, PermissionError):
         return f"cannot be written for lack of permission: allow it or {elsewhere}"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
+
+_EARLIER = ".previous"
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -21,6 +25,19 @@ def write_atomically(path: Path, text: str) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def set_aside(directory: Path, names: Iterable[str]) -> None:
+    """Rename reports of an earlier run: they must not pass for those of one that is killed."""
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):
+            (directory / name).replace(directory / (name + _EARLIER))
+
+
+def forget_earlier(directory: Path, names: Iterable[str]) -> None:
+    """Delete what was set aside, once there are reports in its place."""
+    for name in names:
+        (directory / (name + _EARLIER)).unlink(missing_ok=True)
 
 
 def _umask() -> int:
