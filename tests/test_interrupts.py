@@ -102,16 +102,26 @@ def wait_for_results(out: Path, at_least: int) -> None:
 
 
 @pytest.mark.usefixtures("store")
-def test_ctrl_c_reports_every_planned_cell_and_the_next_run_goes_on(matrix: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (signal.SIGINT, "interrupted"),
+        (signal.SIGTERM, "stopped by SIGTERM"),
+        (signal.SIGHUP, "stopped by SIGHUP"),
+    ],
+)
+def test_a_signal_reports_every_planned_cell_and_the_next_run_goes_on(
+    matrix: Path, tmp_path: Path, number: signal.Signals, said: str
+) -> None:
     out = tmp_path / "out"
     process = subprocess.Popen(
         command(matrix, out), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     wait_for_results(out, 2)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, complaint = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "interrupted" in complaint
+    assert process.returncode == 128 + number
+    assert said in complaint
     rows = rows_of(out)
     assert len(rows) == planned(matrix)
     assert any(r["verdict"] == "not_run" for r in rows)
@@ -125,6 +135,60 @@ def test_ctrl_c_reports_every_planned_cell_and_the_next_run_goes_on(matrix: Path
     assert len(rows) == planned(matrix)
     assert not any(r["verdict"] == "not_run" for r in rows)
     assert {r["verdict"] for r in rows} == {"compiles", "predicted_deadlock", "skipped"}
+
+
+@pytest.mark.usefixtures("store")
+def test_sigterm_lets_a_gate_report_that_it_cannot_tell(matrix: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = ["--baseline", "13.3.1", "--candidate", "13.4.3", "--out", str(out), "-j", "1"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "harness", "gate", str(matrix), *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for_results(out, 2)
+    process.send_signal(signal.SIGTERM)
+    _, complaint = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert "stopped by SIGTERM" in complaint
+    assert json.loads((out / "gate.json").read_text())["decision"] == "cannot tell"
+    assert len(rows_of(out)) == planned(matrix)
+    assert not children(str(tmp_path))
+
+
+@pytest.mark.usefixtures("store")
+def test_a_warm_store_needs_no_writing(matrix: Path, tmp_path: Path) -> None:
+    """Compilers and cubins on a file system that is then mounted read-only, as in a container image."""
+    from harness.toolchain import open_store
+
+    shared, own = Path(os.environ["HARNESS_STORE"]), tmp_path / "image"
+    own.mkdir()
+    if os.geteuid() != 0 or subprocess.run(["mount", "--bind", own, own], check=False).returncode:
+        pytest.skip("mounting is not allowed here")
+    try:
+        for name in ("backends", "components", "frontends", "index", "locked"):
+            (own / name).symlink_to((shared / name).resolve())
+        cold = subprocess.run(
+            command(matrix, tmp_path / "cold", "--store", str(own)),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert cold.returncode == 1, cold.stderr
+        subprocess.run(["mount", "-o", "remount,ro,bind", own], check=True)
+        assert not open_store(own).writable
+        warm = subprocess.run(
+            command(matrix, tmp_path / "warm", "--store", str(own)),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        subprocess.run(["umount", own], check=True)
+    assert warm.returncode == 1, warm.stderr
+    verdicts = [[row["verdict"] for row in rows_of(tmp_path / name)] for name in ("cold", "warm")]
+    assert verdicts[0] == verdicts[1]
 
 
 @pytest.mark.usefixtures("store")
