@@ -31,7 +31,7 @@ def triage(
     parameters: Annotated[
         str,
         typer.Option(
-            help="What the kernels take, if no launch or comment tells: 'a = array(float32, 2); T = const(64)'."
+            help="What kernels take, if no launch or comment tells: 'a = array(float32, 2); T = const(64)'."
         ),
     ] = "",
     kernel: Annotated[list[str] | None, typer.Option(help="Only this kernel (may be repeated).")] = None,

@@ -15,9 +15,11 @@ from harness.report.files import write_atomically
 from harness.triage.extract import extract, stands_alone
 from harness.triage.findings import findings
 from harness.triage.look import Seen, TriageError, look
-from harness.triage.show import as_json, commands, matrix_text, render
+from harness.triage.show import as_json, commands, handed_over, matrix_text, render
 from harness.triage.signatures import signatures
 from harness.triage.sweep import OLDEST_FRONTEND, Asked, Scope, Sweep, newest_of_each
+
+_SIGN_OF_LIFE_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -61,11 +63,15 @@ def _triage(path: Path, options: Options) -> int:
         source = _source(seen, folder)
         _announce(seen, console)
 
+        last = begun
+
         def progress(asked: Asked) -> None:
-            count = len(sweep.asked)
-            if count % 25 == 0:
-                seconds = time.monotonic() - begun
-                console.print(f"  {count} settings asked, {seconds:.0f} s", style="dim", markup=False)
+            nonlocal last
+            now = time.monotonic()
+            if now - last >= _SIGN_OF_LIFE_SECONDS:
+                last = now
+                told = f"  {len(sweep.asked)} settings asked, {now - begun:.0f} s"
+                console.print(told, style="dim", markup=False)
 
         sweep = Sweep(
             lab=lab,
@@ -85,9 +91,10 @@ def _triage(path: Path, options: Options) -> int:
     if worst is not None:
         cells = {setting: sweep.cell(setting) for setting in sweep.asked}
         name = source.name if source.parent == folder.absolute() else str(source)
-        write_atomically(folder / "matrix.toml", matrix_text(worst, cells, name, options.deadline))
-        console.print("\nTo go on:", markup=False)
-        for command in commands(worst, cells, folder):
+        handed = handed_over(worst, cells, name)
+        write_atomically(folder / "matrix.toml", matrix_text(worst.kernel, handed, options.deadline))
+        console.print("To go on:", markup=False)
+        for command in commands(worst, handed[0], folder):
             console.print(f"  {command}", markup=False)
     if options.as_json:
         print(json.dumps(as_json(found, asked)))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 
 from packaging.version import Version
 
 from harness.model import CellResult, Verdict
-from harness.triage.sweep import Asked, Setting, is_known
+from harness.triage.sweep import Asked, Setting, is_failure, is_rejection
 
 AXES = ("frontend", "toolchain", "architecture", "opt level", "dtype", "signature", "constant")
 """The axes that may decide, as reports name them."""
@@ -38,7 +38,12 @@ class Turn:
 
 @dataclass(frozen=True)
 class KernelFinding:
-    """All about one kernel of the file. `worst` is the newest failure, None where nothing failed."""
+    """All about one kernel of the file.
+
+    `worst` is the newest failure, None where nothing failed. `decisions` are axes that turn it into a
+    success, `ways` those that only change how it fails. `others` are failures of another kind that changed
+    parameters show, `rejected` what frontends say that will not have the kernel at all.
+    """
 
     kernel: str
     worst: Asked | None
@@ -46,12 +51,13 @@ class KernelFinding:
     passes: int
     outcomes: Mapping[str, int]
     decisions: tuple[Decision, ...]
-    differs_along: tuple[str, ...]
+    ways: tuple[str, ...]
     turns: tuple[Turn, ...]
     control: Asked | None
     control_differs: str
     broken: tuple[str, ...] = ()
-    refused: tuple[str, ...] = field(default=())
+    others: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
 
 
 def findings(asked: Iterable[Asked]) -> list[KernelFinding]:
@@ -90,22 +96,22 @@ def short(result: CellResult) -> str:
 
 def _of_kernel(kernel: str, every: Sequence[Asked]) -> KernelFinding:
     mine = [a for a in every if a.setting.kernel == kernel]
-    known = [a for a in mine if is_known(a.result, varied=bool(a.setting.variant[0]))]
-    bad = [a for a in known if a.result.verdict.is_finding]
-    good = [a for a in known if a.result.verdict.is_good]
-    worst = max((a for a in bad if _plain(a.setting)), key=lambda a: _order(a.setting), default=None)
-    worst = worst or max(bad, key=lambda a: _order(a.setting), default=None)
-    decisions, differs = _axes(known)
+    kinds = {a.result.judgement.signature for a in mine if is_failure(a.result) and not a.setting.variant[0]}
+    bad = [a for a in mine if is_failure(a.result) and a.result.judgement.signature in kinds]
+    other = [a for a in mine if is_failure(a.result) and a.result.judgement.signature not in kinds]
+    good = [a for a in mine if a.result.verdict.is_good]
+    worst = max(bad, key=lambda a: _order(a.setting), default=None)
+    decisions, ways = _axes([*bad, *good])
     control, apart = _control(worst, good, every)
     counts: dict[str, int] = defaultdict(int)
     for one in bad:
         counts[short(one.result)] += 1
     broken = {a.setting.cuda_toolkit for a in mine if a.result.verdict is Verdict.TOOLCHAIN_BROKEN}
-    refused = {
-        f"{a.setting.arch} on {a.setting.cuda_toolkit}"
-        for a in mine
-        if a.result.verdict is Verdict.UNSUPPORTED and short(a.result) == "no such target"
-    }
+    rejections: dict[str, set[str]] = defaultdict(set)
+    for one in mine:
+        if is_rejection(one.result) and not one.setting.variant[0]:
+            _, _, words = one.result.judgement.summary.partition("rejects the kernel with ")
+            rejections[words].add(one.setting.cuda_tile)
     return KernelFinding(
         kernel=kernel,
         worst=worst,
@@ -113,12 +119,16 @@ def _of_kernel(kernel: str, every: Sequence[Asked]) -> KernelFinding:
         passes=len(good),
         outcomes=dict(counts),
         decisions=decisions,
-        differs_along=differs,
+        ways=ways,
         turns=_turns(worst, mine),
         control=control,
         control_differs=apart,
         broken=tuple(sorted(broken, key=Version)),
-        refused=tuple(sorted(refused)),
+        others=tuple(sorted({f"{value_of(a, a.setting.variant[0])}: {short(a.result)}" for a in other})),
+        rejected=tuple(
+            f"cuda-tile {', '.join(sorted(versions, key=Version))}: {words}"
+            for words, versions in rejections.items()
+        ),
     )
 
 
@@ -148,8 +158,8 @@ def _axes(known: Sequence[Asked]) -> tuple[tuple[Decision, ...], tuple[str, ...]
         first, second = one.result, other.result
         if first.verdict.is_good != second.verdict.is_good:
             failing, passing = (other, one) if first.verdict.is_good else (one, other)
-            bad[axis].add(value_of(failing.setting, axis))
-            good[axis].add(value_of(passing.setting, axis))
+            bad[axis].add(value_of(failing, axis))
+            good[axis].add(value_of(passing, axis))
         elif not first.verdict.is_good and first.judgement.signature != second.judgement.signature:
             changed.add(axis)
     decided = tuple(
@@ -174,10 +184,12 @@ def _only_axis(one: Setting, other: Setting) -> str | None:
     return named.pop() if len(named) == 1 else None
 
 
-def value_of(setting: Setting, axis: str) -> str:
+def value_of(asked: Asked, axis: str) -> str:
     """A setting's value along an axis, in words."""
+    setting = asked.setting
     if axis in ("dtype", "signature", "constant"):
-        return setting.variant[1] or "as reported"
+        reported = asked.result.cell.case.dtype if axis == "dtype" else "as reported"
+        return setting.variant[1] or reported
     value = setting.axes[axis]
     return "as decorated" if value is None else str(value)
 
@@ -208,7 +220,7 @@ def _control(worst: Asked | None, good: Sequence[Asked], every: Sequence[Asked])
         return None, ""
     if good:
         nearest = min(good, key=lambda a: _distance(worst.setting, a.setting))
-        return nearest, _difference(worst.setting, nearest.setting)
+        return nearest, _difference(worst, nearest)
     others = [
         a
         for a in every
@@ -232,11 +244,11 @@ def _number(text: str) -> float:
     return version.major * 1e4 + version.minor * 1e2 + version.micro
 
 
-def _difference(bad: Setting, good: Setting) -> str:
+def _difference(bad: Asked, good: Asked) -> str:
     told = []
-    for axis, value in bad.axes.items():
-        if good.axes[axis] == value:
+    for axis, value in bad.setting.axes.items():
+        if good.setting.axes[axis] == value:
             continue
-        named = good.variant[0] or bad.variant[0] if axis == "variant" else axis
+        named = good.setting.variant[0] or bad.setting.variant[0] if axis == "variant" else axis
         told.append(f"{named} {value_of(good, named)} instead of {value_of(bad, named)}")
     return ", ".join(told)

@@ -81,6 +81,17 @@ class Scope:
     compile_seconds: float = 15.0
 
 
+def is_rejection(result: CellResult) -> bool:
+    """A located error of the reader's own: the frontend read the kernel and says what is wrong with it,
+    as an older one does of what it does not know yet."""
+    return result.verdict is Verdict.FRONTEND_ERROR and result.judgement.evidence.get("kind") == "user"
+
+
+def is_failure(result: CellResult) -> bool:
+    """Whether a compiler misbehaved."""
+    return result.verdict.is_finding and not is_rejection(result)
+
+
 def newest_of_each(versions: Iterable[str], oldest: Version | None = None) -> tuple[str, ...]:
     """The newest release of every minor version, oldest first."""
     best: dict[tuple[int, int], str] = {}
@@ -169,7 +180,7 @@ class Sweep:
         """A failing setting per signature of a failure: of the newest versions, as reported."""
         found: dict[tuple[str, str | None], Setting] = {}
         for setting, asked in sorted(self.asked.items(), key=lambda item: _recency(item[0]), reverse=True):
-            if asked.result.verdict.is_finding and setting.level is None and not setting.variant[0]:
+            if is_failure(asked.result) and setting.level is None and not setting.variant[0]:
                 found.setdefault((setting.kernel, asked.result.judgement.signature), setting)
         return list(found.values())[:_MOST_LOOKED_INTO]
 
@@ -262,12 +273,3 @@ def _recency(setting: Setting) -> tuple[Version, Version, int]:
     order = (*reversed(FURTHER_ARCHS), *reversed(ARCHS))
     place = order.index(setting.arch) if setting.arch in order else -1
     return Version(setting.cuda_tile), Version(setting.cuda_toolkit), place
-
-
-def is_known(result: CellResult, *, varied: bool) -> bool:
-    """Whether the answer tells anything: a located user error of a varied signature only says that
-    the kernel is not written for it."""
-    if result.verdict.is_unknown:
-        return False
-    user_error = result.verdict is Verdict.FRONTEND_ERROR and result.judgement.evidence.get("kind") == "user"
-    return not (varied and user_error)

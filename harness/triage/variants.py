@@ -31,10 +31,15 @@ class Variant:
 def variants(parameters: tuple[Parameter, ...]) -> list[Variant]:
     """Other element types, other assumptions, and tiles of half the size."""
     arrays = [p for p in parameters if isinstance(p, Array)]
+    dtypes = [dtype for dtype in dict.fromkeys(array.dtype for array in arrays) if dtype in _ALTERNATIVES]
     changes: list[tuple[str, str, Callable[[Parameter], Parameter]]] = [
-        ("dtype", other, partial(_with_dtype, dtype=dtype, other=other))
-        for dtype in dict.fromkeys(array.dtype for array in arrays)
-        for other in _ALTERNATIVES.get(dtype, ())
+        (
+            "dtype",
+            other if len(dtypes) == 1 else f"{other} for {dtype}",
+            partial(_with_dtype, dtype=dtype, other=other),
+        )
+        for dtype in dtypes
+        for other in _ALTERNATIVES[dtype]
     ]
     changes += [
         ("signature", f"strides of {array.name} unknown", partial(_any_strides, name=array.name))

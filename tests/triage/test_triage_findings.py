@@ -1,0 +1,124 @@
+"""Which axis decides, from made-up answers: computed from outcomes, never from words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.judge import judge_compile
+from harness.model import Case, Cell, CellResult, CompileOutcome, Judgement, Toolchain, TraceOutcome, Verdict
+from harness.triage.findings import findings
+from harness.triage.show import as_json, decides, paragraph
+from harness.triage.sweep import Asked, Setting
+
+FRONTENDS, TOOLKITS = ("1.5.0", "1.7.0"), ("13.2.2", "13.3.1", "13.4.3")
+ARCHS, LEVELS = ("sm_90", "sm_120"), (0, 3)
+VARIANTS = (("", ""), ("dtype", "bfloat16"), ("signature", "strides of x unknown"))
+EVERY = tuple(Setting("k", *axes) for axes in product(FRONTENDS, TOOLKITS, ARCHS, LEVELS, VARIANTS))
+
+
+def crash(text: str = "crashed with SIGSEGV") -> Judgement:
+    return Judgement(
+        Verdict.COMPILER_CRASH, f"compiler_crash/tileiras/{text}", f"tileiras {text}.", "tileiras"
+    )
+
+
+def good() -> Judgement:
+    return Judgement(Verdict.COMPILES, None, "Compiles.")
+
+
+def sweep(judge: Callable[[Setting], Judgement]) -> list[Asked]:
+    asked = []
+    for setting in EVERY:
+        chain = Toolchain("t", setting.cuda_tile, setting.cuda_toolkit)
+        cell = Cell(chain, setting.arch, Case("f.py:k", (), "float16"))
+        asked.append(Asked(setting, CellResult(cell, judge(setting)), 0.0))
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("bad", "axes"),
+    [
+        (lambda s: s.cuda_tile == "1.5.0", ["frontend"]),
+        (lambda s: s.cuda_toolkit == "13.3.1", ["toolchain"]),
+        (lambda s: s.arch == "sm_120" and s.level == 3, ["architecture", "opt level"]),
+        (lambda s: s.variant[0] != "dtype", ["dtype"]),
+        (lambda s: s.variant[0] != "signature", ["signature"]),
+    ],
+)
+def test_the_axes_that_decide_are_those_that_do(bad: Callable[[Setting], bool], axes: list[str]) -> None:
+    (found,) = findings(sweep(lambda s: crash() if bad(s) else good()))
+    assert [decision.axis for decision in found.decisions] == axes
+    assert found.control is not None
+    if len(axes) == 1:
+        assert f"The {axes[0]} alone decides" in decides(found)
+    else:
+        assert "It takes several things together" in decides(found)
+
+
+def test_a_changing_signature_is_followed_by_the_input() -> None:
+    ways = {"13.2.2": crash("crashed with SIGSEGV"), "13.3.1": crash("gave up"), "13.4.3": crash("gave up")}
+    (found,) = findings(sweep(lambda s: ways[s.cuda_toolkit]))
+    assert found.decisions == () and found.ways == ("toolchain",)
+    assert decides(found) == "The toolchain decides how it fails."
+    assert [turn.cuda_toolkit for turn in found.turns] == list(TOOLKITS)
+    assert found.turns[0].outcome == "SIGSEGV"
+
+
+def test_a_rejection_by_an_old_frontend_decides_nothing() -> None:
+    rejected = judge_compile(
+        Cell(Toolchain("t", "1.5.0", "13.3.1"), "sm_90", Case("f.py:k", (), "float16")),
+        TraceOutcome("error", error_type="TileTypeError", message="no attribute 'Slice'"),
+        None,
+        None,
+    )
+    (found,) = findings(sweep(lambda s: rejected if s.cuda_tile == "1.5.0" else good()))
+    assert found.worst is None
+    assert "compiles in all" in paragraph(found)
+    assert "cuda-tile 1.5.0: TileTypeError" in paragraph(found)
+
+
+def test_another_fault_of_a_changed_kernel_is_only_mentioned() -> None:
+    def judge(s: Setting) -> Judgement:
+        if s.variant[0] == "dtype":
+            return crash("gave up")
+        return crash() if s.arch == "sm_120" else good()
+
+    (found,) = findings(sweep(judge))
+    assert [decision.axis for decision in found.decisions] == ["architecture"]
+    assert found.others == ("bfloat16: compiler_crash",)
+
+
+def test_a_broken_toolchain_is_no_failure_of_the_kernel() -> None:
+    broken = Judgement(
+        Verdict.TOOLCHAIN_BROKEN, "toolchain_broken/ptxas/older", "Even a one-line kernel fails."
+    )
+    (found,) = findings(sweep(lambda s: broken if s.cuda_toolkit == "13.2.2" else good()))
+    assert found.worst is None and found.broken == ("13.2.2",)
+    assert "no kernel is blamed" in paragraph(found)
+
+
+@given(st.sets(st.sampled_from(EVERY)))
+def test_a_decision_is_always_borne_out_by_a_pair(bad: set[Setting]) -> None:
+    asked = sweep(lambda s: crash() if s in bad else good())
+    (found,) = findings(asked)
+    as_json([found], asked)
+    paragraph(found)
+    plain_failures = [s for s in bad if not s.variant[0]]
+    if found.decisions:
+        assert plain_failures
+    if not plain_failures:
+        assert found.worst is None
+
+
+def test_a_compile_that_fails_is_told_by_its_exit_code() -> None:
+    cell = Cell(Toolchain("t", "1.7.0", "13.3.1"), "sm_90", Case("f.py:k", (), "float16"))
+    failed = CompileOutcome("failed", exit_code=5, stderr="error: failed to compile Tile IR program\n")
+    judgement = judge_compile(cell, TraceOutcome("ok", bytecode_sha256="b" * 64), failed, None)
+    result = CellResult(cell, judgement, compile=failed)
+    (found,) = findings([Asked(Setting("k", "1.7.0", "13.3.1", "sm_90"), result, 0.0)])
+    assert found.outcomes == {"exit 5": 1}

@@ -1,0 +1,112 @@
+"""Parameters from comments, options and launches; and what is asked where nothing tells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.model import Array, Constant, ScalarParameter, TupleParameter
+from harness.triage.look import FoundKernel, FoundLaunch, FoundParameter, Seen, TriageError
+from harness.triage.signatures import parse, signatures
+
+X = FoundParameter("x", "")
+N = FoundParameter("n", "int")
+T = FoundParameter("T", "constant")
+
+
+def seen(*kernels: FoundKernel, text: str = "") -> Seen:
+    return Seen(Path("report.py"), text, kernels)
+
+
+def kernel(*parameters: FoundParameter, line: int = 3, launches: tuple[FoundLaunch, ...] = ()) -> FoundKernel:
+    return FoundKernel("k", "k", line, parameters, launches)
+
+
+def test_the_notation() -> None:
+    found = parse("a = array(half, 2); n = scalar(int64); T = const(32); b = const(true)", "here")
+    assert found == {
+        "a": Array("a", "float16", (None, None), (1, 1), (None, 1), (8, 1)),
+        "n": ScalarParameter("n", "int64"),
+        "T": Constant("T", 32),
+        "b": Constant("b", True),
+    }
+
+
+def test_assumptions_in_the_notation() -> None:
+    found = parse(
+        "a = array(float32, 2, strides=dynamic, base=1); b = array(float32, shape=(32, 48))", "here"
+    )
+    assert found["a"] == Array("a", "float32", (None, None), (1, 1), (None, None), (1, 1), 1)
+    assert found["b"] == Array("b", "float32", (None, None), (16, 16), (None, 1), (4, 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a = ", "cannot read 'a ='"),
+        ("a = 3", "cannot read 'a = 3'"),
+        ("a = matrix(3)", "'matrix' is no kind of parameter; write array, scalar or const"),
+        ("a = array(float33, 2)", "unknown dtype float33"),
+        ("a = array(float32, 2, stride=1)", "unknown word 'stride'"),
+        ("T = const(open)", None),
+        ("T = const(__import__('os'))", "malformed node"),
+    ],
+)
+def test_what_cannot_be_read_is_told_with_its_place(text: str, said: str | None) -> None:
+    if said is None:
+        assert parse(text, "here") == {"T": Constant("T", "open")}
+        return
+    with pytest.raises(TriageError, match=r"^here: ") as caught:
+        parse(text, "here")
+    assert said in str(caught.value)
+
+
+def test_an_option_counts_more_than_a_comment() -> None:
+    text = "# harness: x = array(float32, 1); T = const(8)\n\n@ct.kernel\ndef k(x, n: int, T): pass\n"
+    (found,) = signatures(seen(kernel(X, N, T), text=text), "T = const(16)")
+    assert found.parameters[1:] == (ScalarParameter("n", "int32"), Constant("T", 16))
+    assert found.known_by == "told"
+
+
+def test_what_is_missing_is_asked_for_with_a_line_to_fill_in() -> None:
+    with pytest.raises(TriageError) as caught:
+        signatures(seen(kernel(X, N, T)))
+    assert "k: x, T" in str(caught.value)
+    assert str(caught.value).endswith("# harness: x = array(float32, 2); T = const(128)")
+
+
+def test_launches_tell_the_parameters_and_equal_ones_are_one() -> None:
+    array = {"kind": "array", "dtype": "float16", "shape": [128, 64], "strides": [64, 1], "offset": 0}
+    sliced = {**array, "shape": [128, 63], "offset": 1}
+    number = {"kind": "scalar", "dtype": "int32", "value": 128}
+    launches = (
+        FoundLaunch((1,), (array, number, number)),
+        FoundLaunch((2,), (array, number, number)),
+        FoundLaunch((1,), (sliced, number, number)),
+    )
+    found = signatures(seen(kernel(X, N, T, launches=launches)))
+    assert [one.known_by for one in found] == ["launch", "launch"]
+    assert found[0].parameters == (
+        Array("x", "float16", (None, None), (16, 16), (None, 1), (8, 1)),
+        ScalarParameter("n", "int32"),
+        Constant("T", 128),
+    )
+    assert found[1].parameters[0] == Array("x", "float16", (None, None), (16, 1), (None, 1), (8, 1), 1)
+
+
+def test_tuples_and_strangers_in_a_launch() -> None:
+    number = {"kind": "scalar", "dtype": "float32", "value": 1.0}
+    pair = {"kind": "tuple", "items": [number, number]}
+    (found,) = signatures(seen(kernel(X, launches=(FoundLaunch((1,), (pair,)),))))
+    assert found.parameters == (
+        TupleParameter("x", (ScalarParameter("x.0", "float32"), ScalarParameter("x.1", "float32"))),
+    )
+    strange = {"kind": "unknown", "text": "Socket"}
+    with pytest.raises(TriageError, match="argument 'x' is Socket"):
+        signatures(seen(kernel(X, launches=(FoundLaunch((1,), (strange,)),))))
+
+
+def test_an_unknown_kernel_is_named_with_those_there_are() -> None:
+    with pytest.raises(TriageError, match=r"has no kernel 'q'; its kernels are k$"):
+        signatures(seen(kernel(N)), names=["q"])
