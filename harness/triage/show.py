@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -214,14 +215,16 @@ def _toolchain(chain: Toolchain) -> list[str]:
 
 def commands(found: KernelFinding, cell: Cell, folder: Path) -> list[str]:
     """What to run next: look again, bisect, reduce, and make a report that stands alone."""
+    assert found.worst is not None
     matrix, results = str(folder / "matrix.toml"), str(folder / "results")
     over = ["--over", "cuda-tile"] if [d.axis for d in found.decisions] == ["frontend"] else []
     run = ["python", "-m", "harness"]
+    name = re.sub(r"[^a-z0-9]+", "-", f"{folder.name}-{found.worst.setting.kernel}".lower()).strip("-")
     words = [
         [*run, "run", matrix, "--out", results],
         [*run, "bisect", cell.id, *over, "--matrix", matrix, "--out", results],
         [*run, "reduce", cell.id, "--matrix", matrix, "--out", results],
-        [*run, "repro", "new", cell.id, "--matrix", matrix, "--out", results],
+        [*run, "repro", "new", cell.id, "--matrix", matrix, "--out", results, "--name", name],
     ]
     return [shlex.join(command) for command in words]
 
