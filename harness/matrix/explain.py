@@ -25,7 +25,8 @@ def toml(value: Any) -> str:
         return "{" + ", ".join(f"{key} = {toml(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(toml, value)) + "]"
-    return json.dumps(value)
+    # As it is, for TOML knows no surrogates; but DEL, which JSON lets stand, must be escaped.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _examples() -> Mapping[str, str]:
