@@ -53,14 +53,16 @@ _TOKENS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.+/=~-]{8,}"), rf"\1 {_REDACTED}"),
     (
         re.compile(
-            r"(?i)([\w-]*(?:token|secret|passw(?:or)?d|passphrase|api[_-]?key|access[_-]?key|credentials?)"
-            r"[\w-]*[\"']?\s*[=:]\s*)(\"[^\"\n]*\"|'[^'\n]*'|[^\s,;&\"']+)"
+            r"(?i)((?:token|secret|passw(?:or)?d|passphrase|api[_-]?key|access[_-]?key|credentials?)"
+            r"[\w-]{0,40}(?:[\"']?\s{0,3}:\s{0,3}|[\"']?=|\s{1,3}=\s{0,3}(?=[\"'])))(\"[^\"\n]*\"|'[^'\n]*'|[^\s,;&\"']+)"
         ),
         rf"\1{_REDACTED}",
     ),
 )
+"""Repetitions are bounded, so that no text takes long."""
+
 _ADDRESSES: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b"), "<address>"),
+    (re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"), "<address>"),
     (
         re.compile(
             r"(?<![\w.])(?:(?:10|127)\.\d{1,3}|192\.168|172\.(?:1[6-9]|2\d|3[01])|169\.254)"
@@ -71,7 +73,7 @@ _ADDRESSES: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 """Only addresses of private networks: a version such as 13.4.1.0 must stay."""
 
-_URL = re.compile(r"\b([a-z][a-z0-9+.-]*)://[^\s\"'<>)\]}]+", re.IGNORECASE)
+_URL = re.compile(r"\b([a-z][a-z0-9+.-]{0,20})://[^\s\"'<>)\]}]+", re.IGNORECASE)
 _HOMES = re.compile(
     r"(?:/home/|/Users/|/export/home/|[A-Za-z]:\\Users\\)[^/\\\s:\"',;)]+|(?<![\w.-])/root(?![\w.-])"
 )
