@@ -15,7 +15,8 @@ ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
     "NPM_CONFIG_KEY": "k",
 }
-SCRUBBER = Scrubber.of(ENVIRONMENT, (("/srv/homes/mm", "~"), ("/srv/checkout", ".")), ("node-12.corp.example",))
+PATHS = (("/srv/homes/mm", "~"), ("/srv/checkout", "."))
+SCRUBBER = Scrubber.of(ENVIRONMENT, PATHS, ("node-12.corp.example",))
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_a_wrong_file_is_told_with_place_and_remedy(
 
 def test_a_repro_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -> None:
     written(made(tmp_path / "deadlock"))
-    with pytest.raises(ReproError, match='there is no repro "deadlok" in .*; there are deadlock'):
+    with pytest.raises(ReproError, match=r'there is no repro "deadlok" in .*; there are deadlock'):
         load_all(tmp_path, ("deadlok",))
     assert [repro.name for repro in load_all(tmp_path)] == ["deadlock"]
 
