@@ -123,7 +123,8 @@ def test_an_architecture_is_refused_in_three_ways_and_none_is_a_fault(answers: A
         }
     suffixed = answers.select("vector_sum", arch="sm_121a")
     assert {row["verdict"] for row in suffixed} == {"unsupported"}
-    assert all("ValueError" in row["summary"] for row in suffixed)
+    assert {row["evidence"]["error_type"] for row in suffixed} == {"ValueError"}
+    assert all("sm_121a" in row["summary"] for row in suffixed)
 
 
 def test_a_compile_without_end_begins_at_a_tile_of_four_rows(answers: Answers) -> None:
