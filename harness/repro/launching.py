@@ -98,11 +98,13 @@ def _lay(array: Array) -> Placement:
         size if size is not None else _DEFAULT_EXTENT + (divisor == 1)
         for size, divisor in zip(array.shape_constant, array.shape_divisible_by, strict=True)
     )
-    strides = tuple(
-        plain if fixed is None else fixed
-        for plain, fixed in zip(contiguous(shape), array.stride_constant, strict=True)
-    )
-    return Placement(array.name, array.dtype, shape, strides, offset=int(array.base_divisible_by < 16))
+    strides: list[int] = []
+    extent = 1
+    for axis in range(array.rank - 1, -1, -1):
+        fixed, divisor = array.stride_constant[axis], array.stride_divisible_by[axis]
+        strides.insert(0, -(-extent // divisor) * divisor if fixed is None else fixed)
+        extent = strides[0] * shape[axis]
+    return Placement(array.name, array.dtype, shape, tuple(strides), offset=int(array.base_divisible_by < 16))
 
 
 def torch_lines(launch: Launch) -> list[str]:

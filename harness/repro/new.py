@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
@@ -55,6 +56,9 @@ from harness.repro.spec import (
 )
 
 MAX_PTX_BYTES = 400_000
+_LOCATION = re.compile(r" \([^()\s]+\.py, line \d+: .*\)$")
+"""Where in the original's file an error was; repro.py has other lines."""
+
 _PTX_TELLS = (Symptom.DEADLOCK, Symptom.FAILS)
 
 
@@ -175,7 +179,9 @@ def _draft(folder: Path, request: Request, known: str, symptom: Symptom) -> Repr
     summary = remark.text if remark is not None else result.judgement.summary
     if symptom is Symptom.SLOW and result.compile is not None:
         summary = _cpu_words(result.compile)
-    summary = summary[:1].upper() + summary[1:]
+    if remark is not None:
+        summary = f"{summary[:1].upper()}{summary[1:]}."
+    summary = _LOCATION.sub("", summary)
     bisected = json.loads(request.bisect).get("component") if request.bisect is not None else None
     component = bisected or result.judgement.component or ("tileiras" if remark is not None else "")
     own = str(request.oracle) == f"signature={known}"

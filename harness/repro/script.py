@@ -344,9 +344,14 @@ def launch():
 
 def _main(content: Content) -> str:
     body = _BODIES[content.symptom].format(
-        occupancy=content.hints.occupancy, bound=f"{content.bound or 0:g}", error=content.error_type
+        occupancy=content.hints.occupancy, bound=f"{content.bound or 0:g}", error=_error_name(content)
     )
     return _MAIN + indent(dedent(body).strip("\n"), " " * 8) + "\n"
+
+
+def _error_name(content: Content) -> str:
+    """The exception's name, as all versions of cuda.tile have it: some put "Tile" before it."""
+    return (content.error_type or "").removeprefix("Tile")
 
 
 _MAIN = '''
@@ -440,7 +445,7 @@ finish("OK" if code == 0 else "UNKNOWN", f"{{arch}} compiles" if code == 0 else 
     Symptom.FRONTEND: """
 code, _, output, _ = compile_apart(arch, scratch)
 words = last_words(output)
-if code == 1 and words.startswith("{error}"):
+if code == 1 and "{error}" in words.partition(":")[0]:
     finish("SYMPTOM", f"tracing the kernel fails: {{words}}")
 finish("OK" if code == 0 else "UNKNOWN", "the kernel becomes bytecode" if code == 0 else words)
 """,

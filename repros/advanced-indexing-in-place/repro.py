@@ -1,6 +1,6 @@
 """Scaling by its own sum what advanced indexing loaded crashes tileiras
 
-Tileiras gave up with exit code 5 and no diagnosis; ptxas was never called, so tileiras or libnvvm failed
+tileiras gave up with exit code 5 and no diagnosis; ptxas was never called, so tileiras or libnvvm failed
 before it.
 
     pip install cuda-tile==1.7.0 'cuda-toolkit[nvcc,nvvm,tileiras]==13.5.0'

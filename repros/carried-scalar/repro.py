@@ -1,6 +1,6 @@
 """KeyError out of cuda.tile for a scalar that a loop's branch changes
 
-Cuda-tile 1.5.0 failed inside with KeyError: 'left.0'
+cuda-tile 1.5.0 failed inside with KeyError: 'left.0'
 
     pip install cuda-tile==1.5.0 'cuda-toolkit[nvcc,nvvm,tileiras]==13.3.1'
     python repro.py                  # launches where torch sees a GPU, else compiles for sm_120
@@ -151,7 +151,7 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         code, _, output, _ = compile_apart(arch, scratch)
         words = last_words(output)
-        if code == 1 and words.startswith("KeyError"):
+        if code == 1 and "KeyError" in words.partition(":")[0]:
             finish("SYMPTOM", f"tracing the kernel fails: {words}")
         finish("OK" if code == 0 else "UNKNOWN", "the kernel becomes bytecode" if code == 0 else words)
 

@@ -1,6 +1,6 @@
 """num_ctas=2 ends tileiras 13.1 in an out-of-range vector index
 
-Tileiras crashed with SIGABRT: what(): vector::_M_range_check: __n (which is 1) >= this->size() (which is 1)
+tileiras crashed with SIGABRT: what(): vector::_M_range_check: __n (which is 1) >= this->size() (which is 1)
 
     pip install cuda-tile==1.7.0 'cuda-toolkit[nvcc,nvvm,tileiras]==13.1.1'
     python repro.py                  # launches where torch sees a GPU, else compiles for sm_120

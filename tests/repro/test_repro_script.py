@@ -138,8 +138,11 @@ def test_arrays_are_made_as_they_lie() -> None:
 
 
 def test_a_guess_keeps_every_promise() -> None:
-    (x,) = guess((Array("x", "float32", (None, 32, None), (16, 1, 1), (None, None, 1), (4, 4, 1)),)).arrays
-    assert x.shape[0] % 16 == 0 and x.shape[1] == 32 and x.shape[2] % 16 != 0 and x.strides[2] == 1
+    array = Array("x", "float32", (None, 32, None), (16, 1, 1), (None, None, 1), (4, 4, 1))
+    (x,) = guess((array,)).arrays
+    assert x.shape[0] % 16 == 0 and x.shape[1] == 32 and x.shape[2] % 16 != 0
+    assert x.strides[2] == 1 and x.strides[1] % 4 == 0 and x.strides[1] >= x.shape[2]
+    assert x.strides[0] % 4 == 0 and x.strides[0] >= x.strides[1] * 32
 
 
 # --- which symptom -------------------------------------------------------------------------------
