@@ -13,6 +13,8 @@ import re
 from harness.model import Verdict
 
 _PATTERN_LENGTH = 160
+_CONSIDERED = 4096
+"""Characters of a message that are looked at: a flood of output must not stall the judge."""
 
 # Order matters: a path holds numbers, a hash may look like one.
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
@@ -33,6 +35,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
 
 def normalise(message: str) -> str:
     """The part of a message that two sightings of one fault have in common, on one line."""
+    message = message[:_CONSIDERED]
     for pattern, replacement in _RULES:
         message = pattern.sub(replacement, message)
     return message.strip()
