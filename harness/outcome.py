@@ -12,7 +12,7 @@ EXCERPT = 4000
 """Characters of output and messages that evidence keeps; the end says most."""
 
 _CATCH_ALL = re.compile(r"^(?:error: )?failed to compile Tile IR program\.?$")
-_SCRATCH = re.compile(r"\S*/tile-harness-[\w-]+/(?:mlir-kernels-\S+?(\.\w+))?")
+_SCRATCH = re.compile(r"(?<!\S)\S*/tile-harness-[\w-]+/(?:mlir-kernels-\S+?(\.\w+))?")
 """A file in a directory of one run; its name says nothing, and is another every time."""
 
 _MACHINE = re.compile(r"No space left on device|unable to read input file|Read-only file system|Disk quota")
