@@ -277,12 +277,28 @@ class RunArgument(Record):
 
 
 @dataclass(frozen=True)
+class Tolerance(Record):
+    """How far an output may lie from its reference: a share of the exact value, plus a number, and then
+    ULP of the output's type."""
+
+    relative: float = 0.0
+    absolute: float = 0.0
+    ulp: int = 0
+
+
+@dataclass(frozen=True)
 class RunSettings(Record):
     """How to launch a kernel that is not shipped: the grid, in tile blocks, and an argument per
-    array and scalar, in the kernel's order."""
+    array and scalar, in the kernel's order.
+
+    `reference` are (name, expression) in order: outputs, and steps that later expressions use. An output
+    without an entry of `tolerance` is held to what float32 arithmetic may be off by.
+    """
 
     grid: tuple[int, int, int]
     arguments: tuple[RunArgument, ...]
+    reference: tuple[tuple[str, str], ...] = ()
+    tolerance: tuple[tuple[str, Tolerance], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -40,10 +40,11 @@ kernel = "{name}.py:{name}"
 dtype = ["float32", "bfloat16"]        # of every array without a dtype of its own
 occupancy = ["default", 4]
 grid = [32]                            # tile blocks; leave it out, and shapes too, only to compile
+reference = {{ y = "x + x" }}            # what is right, in NumPy's words; may be left out
 parameters = [                         # one for each of the kernel's, in order
     {{ name = "x", kind = "array", rank = 1, shape = [4096], role = "in" }},
     {{ name = "y", kind = "array", rank = 1, shape = [4096], role = "out" }},
-    {{ name = "TILE", kind = "constant", value = [128, 256] }},
+    {{ name = "TILE", kind = "constant", value = 128 }},      # a list makes it an axis
 ]
 """
 

@@ -24,7 +24,15 @@ from functools import cached_property
 
 import numpy as np
 
-from harness.execute.formats import Array, Format, format_of, ordered, round_to
+from harness.execute.formats import (
+    Array,
+    Format,
+    format_of,
+    integer_format,
+    numpy_dtype,
+    ordered,
+    round_to,
+)
 
 U = 2.0**-24
 """Unit roundoff of float32."""
@@ -76,6 +84,24 @@ class Expectation:
         above, below = self.high.astype(np.int64) - middle, middle - self.low.astype(np.int64)
         allowed = np.where(self.nan, 0, np.maximum(above, below))
         return int(allowed.max())
+
+    def wider(self, ulp: int) -> Expectation:
+        """The same, with this many ULP of the output type more on either side."""
+        limits = np.iinfo(self.low.dtype)
+        low = np.maximum(self.low.astype(np.int64) - ulp, limits.min).astype(self.low.dtype)
+        high = np.minimum(self.high.astype(np.int64) + ulp, limits.max).astype(self.high.dtype)
+        return replace(self, low=low, high=high)
+
+
+def whole_numbers(exact: Array, within: Array, dtype: str) -> Expectation:
+    """From integers or booleans, modulo the type's width as two's complement has it; `within` is how many
+    either side are right as well."""
+    form = integer_format(dtype)
+    middle = ordered(exact.astype(np.int64).astype(numpy_dtype(dtype)), form)
+    limits, wide = np.iinfo(form.bits), middle.astype(np.int64)
+    low = np.maximum(wide - within.astype(np.int64), limits.min).astype(form.bits)
+    high = np.minimum(wide + within.astype(np.int64), limits.max).astype(form.bits)
+    return Expectation(form, middle, low, high, np.zeros(middle.shape, np.bool_))
 
 
 def expect(exact: Array, low: Array, high: Array, dtype: str) -> Expectation:

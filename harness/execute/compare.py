@@ -9,7 +9,7 @@ import numpy as np
 
 from harness.execute.arena import Arena, Bytes, Elements
 from harness.execute.bounds import Expectation
-from harness.execute.formats import Array, is_nan, numpy_dtype, ordered
+from harness.execute.formats import Array, from_ordered, is_nan, numpy_dtype, ordered
 from harness.execute.protocol import Mismatch, OutputSeen
 
 MAX_EXAMPLES = 8
@@ -95,13 +95,8 @@ def _examples(
 def _expected(expectation: Expectation, place: int) -> float | str:
     if expectation.nan.reshape(-1)[place]:
         return "nan"
-    form = expectation.form
     order = int(expectation.reference.reshape(-1)[place])
-    bits = np.array([abs(order)], form.bits)
-    value = _number(bits.view(numpy_dtype(form.name))[0])
-    if isinstance(value, str):
-        return value if order >= 0 else f"-{value}"
-    return value if order >= 0 else -value
+    return _number(from_ordered(order, expectation.form))
 
 
 def _ulp(values: Elements, expectation: Expectation, distance: Array, place: int) -> int | None:

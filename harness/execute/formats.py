@@ -15,7 +15,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 @dataclass(frozen=True)
 class Format:
     """A binary floating-point format. `precision` counts the hidden bit; magnitudes are bit patterns
-    without the sign: above `last_number` lie the NaNs."""
+    without the sign: above `last_number` lie the NaNs. Of an `integer` type only the name matters."""
 
     name: str
     precision: int
@@ -23,6 +23,7 @@ class Format:
     largest: float
     smallest: float
     saturates: bool
+    integer: bool = False
 
     @property
     def bits(self) -> Any:
@@ -61,19 +62,40 @@ def format_of(name: str) -> Format | None:
     return _FORMATS.get("float32" if name == "tfloat32" else name)
 
 
+def integer_format(name: str) -> Format:
+    """An integer type or bool, of which every number is exact."""
+    return Format(name, 0, 0, 0.0, 0.0, False, integer=True)
+
+
 def ordered(values: Array, form: Format) -> Array:
     """Signed integers in the numbers' own order: neighbours differ by 1, both zeros are 0.
 
     NaNs come out beyond the infinities; use `is_nan` before trusting a distance.
     """
     bits = np.ascontiguousarray(values).view(form.bits).reshape(values.shape)
+    if form.integer:
+        # Of an unsigned type the largest numbers have the sign bit; turned over, the order is right.
+        lowest = form.bits(np.iinfo(form.bits).min)
+        turned: Array = bits ^ lowest if numpy_dtype(form.name).kind == "u" else bits
+        return turned
     sign = bits >> form.bits(bits.dtype.itemsize * 8 - 1)
     magnitude = bits & form.bits(np.iinfo(form.bits).max)
     result: Array = (magnitude ^ sign) - sign
     return result
 
 
+def from_ordered(order: int, form: Format) -> Any:
+    """The number that `ordered` maps to this integer."""
+    if form.integer:
+        lowest = np.iinfo(form.bits).min if numpy_dtype(form.name).kind == "u" else 0
+        return np.array([order ^ lowest], form.bits).view(numpy_dtype(form.name))[0]
+    magnitude = np.array([abs(order)], form.bits).view(numpy_dtype(form.name))[0]
+    return magnitude if order >= 0 else -magnitude
+
+
 def is_nan(values: Array, form: Format) -> Array:
+    if form.integer:
+        return np.zeros(values.shape, np.bool_)
     bits = np.ascontiguousarray(values).view(form.bits).reshape(values.shape)
     result: Array = (bits & form.bits(np.iinfo(form.bits).max)) > form.bits(form.last_number)
     return result

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.execute.protocol import (
+    EXPRESSIONS,
     Argument,
     ArrayValue,
     JitCall,
@@ -14,6 +15,7 @@ from harness.execute.protocol import (
     ScalarValue,
     Timeouts,
 )
+from harness.expression import parse
 from harness.kernels.description import ArrayArgument, ConstantArgument, Kernel, ScalarArgument, Values
 from harness.model import Case, Cell, Inspection
 
@@ -128,10 +130,14 @@ def arguments_of(case: Case, kernel: Kernel) -> tuple[Argument, ...]:
 
 
 def _reference(case: Case, kernel: Kernel) -> Reference | None:
-    """The reference's name, and those settings of the case that are plain numbers."""
+    """What the case says its outputs are, or the kernel's own reference, and the numbers that it may read."""
+    values = kernel.values(case)
+    if case.run is not None and case.run.reference:
+        read = {name for _, text in case.run.reference for name in parse(text).names}
+        numbers = {k: float(v) for k, v in values.items() if k in read and isinstance(v, int | float)}
+        return Reference(EXPRESSIONS, numbers, {}, case.run.reference, dict(case.run.tolerance))
     if kernel.reference is None:
         return None
-    values = kernel.values(case)
     numbers = {
         k: float(v) for k, v in values.items() if isinstance(v, int | float) and not isinstance(v, bool)
     }

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from harness.model import Record, Scalar
+from harness.model import Record, Scalar, Tolerance
 
 MAX_LINE_BYTES = 4 << 20
 """A longer message is a protocol violation: results are small, bulk data never travels."""
@@ -90,11 +90,19 @@ Argument = ArrayValue | ScalarValue
 @dataclass(frozen=True)
 class Reference(Record):
     """Which reference judges the outputs: a name of `reference.REFERENCES`, its parameters, and `roles`
-    from the reference's names to the arguments' (a role left out is the argument of that name)."""
+    from the reference's names to the arguments' (a role left out is the argument of that name).
+
+    Or, with the name EXPRESSIONS, what a matrix says: (name, expression) in order, and tolerances by output.
+    """
 
     name: str
     parameters: dict[str, float] = field(default_factory=dict)
     roles: dict[str, str] = field(default_factory=dict)
+    expressions: tuple[tuple[str, str], ...] = ()
+    tolerances: dict[str, Tolerance] = field(default_factory=dict)
+
+
+EXPRESSIONS = "expressions"
 
 
 @dataclass(frozen=True)

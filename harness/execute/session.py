@@ -23,7 +23,17 @@ from harness.execute.compare import describe, examine
 from harness.execute.engine import CubinEngine, Engine
 from harness.execute.formats import Array
 from harness.execute.gpu import DriverError, Gpu
-from harness.execute.protocol import Launch, Observation, Outcome, Relation, RelationSeen, Stage, Timing
+from harness.execute.protocol import (
+    EXPRESSIONS,
+    Launch,
+    Observation,
+    Outcome,
+    Relation,
+    RelationSeen,
+    Stage,
+    Timing,
+)
+from harness.execute.references.expression import expectations
 from harness.model import digest_of
 
 CACHE_BYTES = 2 << 30
@@ -103,6 +113,14 @@ def expected_of(launch: Launch, made: Mapping[str, Array]) -> dict[str, Expectat
     """What the outputs may be for these inputs, by array name; nothing where no reference is known."""
     if launch.reference is None:
         return {}
+    if launch.reference.name == EXPRESSIONS:
+        return expectations(
+            launch.reference.expressions,
+            made,
+            launch.reference.parameters,
+            {a.name: (a.dtype, a.shape) for a in launch.arrays if a.role != "in"},
+            launch.reference.tolerances,
+        )
     if launch.reference.name not in reference.REFERENCES:
         raise ValueError(
             f"no reference is named {launch.reference.name!r}; there are {', '.join(reference.REFERENCES)}"

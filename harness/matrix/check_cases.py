@@ -89,12 +89,19 @@ def _tables_within(value: Any) -> Iterator[dict[str, Any]]:
         yield from _tables_within(value.get("element"))
 
 
+_BROUGHT = {
+    "parameters": "parameters",
+    "grid": "launch grid",
+    "reference": "reference",
+    "tolerance": "error bound",
+}
+
+
 def _shipped_keys(
     document: Document, here: TomlPath, table: Mapping[str, Any], known: Mapping[str, frozenset[str]]
 ) -> Iterator[Problem]:
-    for key in ("parameters", "grid"):
+    for key, what in _BROUGHT.items():
         if key in table:
-            what = "parameters" if key == "parameters" else "launch grid"
             text = f"{quote(next(iter(known)))} brings its own {what}; remove the key"
             yield document.problem((*here, key), text)
     if "generate" in table and "only" in table:

@@ -24,6 +24,7 @@ from harness.model import (
     RunSettings,
     Scalar,
     ScalarParameter,
+    Tolerance,
     Toolchain,
     TupleParameter,
 )
@@ -140,7 +141,12 @@ def _run(table: schema.CaseTable) -> RunSettings | None:
     if table.grid is None:
         return None
     x, y, z = (*table.grid, 1, 1)[:3]
-    return RunSettings((x, y, z), tuple(_argument(p) for p in table.parameters or () if _is_launched(p)))
+    return RunSettings(
+        (x, y, z),
+        tuple(_argument(p) for p in table.parameters or () if _is_launched(p)),
+        tuple((table.reference or {}).items()),
+        tuple((name, Tolerance(**given.model_dump())) for name, given in (table.tolerance or {}).items()),
+    )
 
 
 def _is_launched(parameter: tables.Parameter) -> bool:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from harness.expression import MAX_LENGTH
 from harness.matrix import words
 from harness.matrix.fields import (
     Arch,
@@ -17,6 +18,7 @@ from harness.matrix.fields import (
     Convention,
     Dtype,
     Extent,
+    Identifier,
     KernelName,
     Label,
     Seconds,
@@ -127,6 +129,23 @@ class OnlyTable(Table):
     )
 
 
+Formula = Annotated[str, Text("an expression", r"[\s\S]+", "text", MAX_LENGTH)]
+
+
+class ToleranceTable(Table):
+    """How far an output may lie from its reference, in place of what float32 arithmetic may be off by."""
+
+    relative: Annotated[float, Number(0, 1)] = Field(
+        0.0, description="Share of the exact value.", examples=[1e-3]
+    )
+    absolute: Annotated[float, Number(0, 1e30)] = Field(
+        0.0, description="Distance, as a number.", examples=[1e-6]
+    )
+    ulp: Annotated[int, Whole(0, 2**24)] = Field(
+        0, description="Units in the last place of the output's type, on top.", examples=[2]
+    )
+
+
 class CaseTable(Table):
     """A kernel and how to call it: every combination of the listed values is a case.
 
@@ -212,6 +231,18 @@ class CaseTable(Table):
         None,
         description="To run your own kernel: its launch grid, in tile blocks; one to three numbers.",
         examples=[[132]],
+    )
+    reference: dict[Identifier, Annotated[str, Text("an expression", r"[\s\S]+", "text", 2000)]] | None = (
+        Field(
+            None,
+            description="What your own kernel computes: NumPy expressions over its parameters, by output.",
+            examples=[{"y": "x * 2"}],
+        )
+    )
+    tolerance: dict[Identifier, ToleranceTable] | None = Field(
+        None,
+        description="How far outputs may lie from the reference; what float32 may be off by, unless said.",
+        examples=[{"y": {"relative": 0.001}}],
     )
     only: OnlyTable | None = Field(
         None,

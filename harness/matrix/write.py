@@ -42,6 +42,10 @@ def case_table(case: Case) -> dict[str, Any]:
     launched = {argument.name: argument for argument in case.run.arguments} if case.run else {}
     if case.run is not None:
         table["grid"] = list(case.run.grid)
+        if case.run.reference:
+            table["reference"] = dict(case.run.reference)
+        if case.run.tolerance:
+            table["tolerance"] = {name: given.to_json() for name, given in case.run.tolerance}
     if case.parameters:
         table["parameters"] = [_named(p, launched.get(p.name)) for p in case.parameters]
     return table

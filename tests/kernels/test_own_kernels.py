@@ -56,7 +56,8 @@ def test_a_case_with_a_grid_is_launched_as_it_says(folder: Path) -> None:
     assert nothing_to_launch(cell.case, kernel, 132) is None
     launch = launch_of(cell, kernel, INSPECTION, folder / "a.cubin", "c" * 64, 132, Timeouts())
     assert launch.grid == (32, 1, 1)
-    assert launch.reference is None and launch.relations == ()
+    assert launch.reference is not None and launch.reference.expressions == (("y", "x + x"),)
+    assert launch.relations == ()
     assert launch.arguments == (
         ArrayValue("x", "float32", (4096,), (1,), 0, "in", "normal"),
         ArrayValue("y", "float32", (4096,), (1,), 0, "out", "normal"),

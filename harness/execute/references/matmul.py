@@ -9,7 +9,7 @@ import numpy as np
 from harness.execute.bounds import LARGEST, TINIEST, Expectation, anything, expect, gamma, join
 from harness.execute.formats import Array
 
-_ROUNDINGS_PER_TERM = 3
+ROUNDINGS_PER_TERM = 3
 """Roundings of u that one term of the sum may cost. Tensor cores multiply 16-bit floats exactly, align a
 group of products and the accumulator to the largest of them and truncate: 2u of that largest,
 for every term of the group and for the accumulator. A group has at least two terms, so a term costs
@@ -35,7 +35,7 @@ def matmul(
         for start in range(0, max(a.shape[0], 1), _BLOCK_ROWS):
             block = a[start : start + _BLOCK_ROWS].astype(np.float64)
             exact, total = block @ b, np.abs(block) @ magnitude
-            width = total * (gamma(_ROUNDINGS_PER_TERM * depth) + depth * 2.0**-52) + depth * TINIEST
+            width = total * (gamma(ROUNDINGS_PER_TERM * depth) + depth * 2.0**-52) + depth * TINIEST
             expectation = expect(exact, exact - width, exact + width, dtypes["c"])
             parts.append(anything(expectation, (total >= LARGEST / 2) & np.isfinite(total)))
     return {"c": join(parts)}
