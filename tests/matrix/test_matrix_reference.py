@@ -102,5 +102,5 @@ def test_a_lab_kernel_brings_its_own(tmp_path: Path) -> None:
         HEAD.partition("kernel =")[0]
         + 'kernel = "vector.add"\nshape = [[64]]\ndtype = "float32"\nreference = {c = "a + b"}\n'
     )
-    with pytest.raises(MatrixError, match='"vector.add" brings its own reference; remove the key'):
+    with pytest.raises(MatrixError, match=r'"vector\.add" brings its own reference; remove the key'):
         load_matrix(path)
