@@ -18,7 +18,7 @@ ELEMENTWISE = (
     *("abs", "sqrt", "rsqrt", "exp", "exp2", "log", "log2", "sin", "cos", "tanh", "sigmoid", "floor", "ceil"),
     *("maximum", "minimum", "where", "astype"),
 )
-REDUCTIONS = ("sum", "mean", "max", "min")
+REDUCTIONS = ("sum", "mean", "prod", "max", "min", "argmax", "argmin")
 """These take `axis=` (a number, or a tuple of them; left out: all) and `keepdims=`."""
 
 SHAPING = ("transpose", "reshape", "arange", "cumsum")

@@ -62,6 +62,10 @@ class StoreFailed(StoreError):
     """An open result store failed under a run: its disk is full, read-only all of a sudden, or gone."""
 
 
+KERNELS_FOLDER = "kernels_folder"
+"""In a run's `host`: the folder that paths of the reader's own kernels start from, the matrix's own."""
+
+
 @dataclass(frozen=True)
 class Run(Record):
     """One invocation. Times are seconds since the epoch; `finished` is None while it runs or if it died."""

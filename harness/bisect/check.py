@@ -2,51 +2,74 @@
 
 from __future__ import annotations
 
-import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from harness.bisect.result import BisectResult, Point
 from harness.bisect.versions import BACKEND_COMPONENTS, TOOLKIT
-from harness.model import Case, Toolchain
+from harness.matrix.expand import is_own
+from harness.matrix.explain import toml
+from harness.matrix.write import case_table
+from harness.model import Cell, Toolchain
 
 _TREE = "nvidia/cu13"
 
 
-def check_matrix(result: BisectResult) -> str | None:
+def check_matrix(result: BisectResult, base: Path | None = None) -> str:
     """A matrix.toml of the versions beside each edge and of the mixes that name the component.
 
-    None where the case cannot be written down: a kernel of the reader's own with its parameters.
+    `base` is the folder that the path of a reader's own kernel starts from.
     """
-    case = result.cell.case
-    if case.parameters:
-        return None
-    lines = [
-        f"# The versions around {result.oracle!r}, as a bisection found them.",
-        *(line for chain in _toolchains(result) for line in _toolchain_table(chain)),
-        "",
-        "[target]",
-        f"arch = {json.dumps(result.cell.arch)}",
-        "",
-        "[[case]]",
-        *_case_lines(case),
+    return _matrix(
+        f"The versions around {result.oracle!r}, as a bisection found them.",
+        _toolchains(result),
+        result.cell,
+        base,
+    )
+
+
+def device_matrix(result: BisectResult, base: Path | None = None) -> str:
+    """A matrix.toml of every version that was compiled, to be run on the cell's device elsewhere."""
+    chains = dict.fromkeys(probe.toolchain for probe in result.probes if probe.stage == "version")
+    return _matrix("Every version on the device, for a bisection to read.", chains, result.cell, base)
+
+
+def device_commands(folder: Path, out: Path) -> list[str]:
+    """How the answers of a GPU host get into the results that a bisection reads."""
+    bundle, seen = str(folder / "versions.bundle"), str(folder / "on-device")
+    harness = ["python", "-m", "harness"]
+    return [
+        shlex.join([*harness, "compile", str(folder / "versions.toml"), "--bundle", bundle]),
+        shlex.join([*harness, "execute", bundle, "--out", seen]) + "    # on the GPU host",
+        shlex.join([*harness, "merge", str(out), seen, "--out", str(out)]),
     ]
+
+
+def _matrix(title: str, chains: Iterable[Toolchain], cell: Cell, base: Path | None) -> str:
+    table = case_table(cell.case)
+    if base is not None and is_own(cell.case.kernel):
+        table["kernel"] = str(base.absolute() / cell.case.kernel)
+    lines = [
+        f"# {title}",
+        *(line for chain in chains for line in _toolchain_table(chain)),
+        *("", "[target]", f"arch = {toml(cell.arch)}"),
+    ]
+    if cell.device is not None:
+        told = {key: value for key, value in cell.device.to_json().items() if value}
+        lines += ["", "[[device]]", *(f"{key} = {toml(value)}" for key, value in told.items())]
+    lines += ["", "[[case]]", *(f"{key} = {toml(value)}" for key, value in table.items())]
     return "\n".join(lines) + "\n"
 
 
 def commands(result: BisectResult, folder: Path, store: Path | None) -> list[str]:
     """Lines for a shell: the harness's own check, then installing and running the compilers by hand.
 
-    `folder` holds check.toml where there is one, and the bytecode files `bytecode_name` names.
+    `folder` holds check.toml, and the bytecode files `bytecode_name` names.
     """
-    lines = []
-    if check_matrix(result) is not None:
-        where = ["--store", str(store)] if store is not None else []
-        out = str(folder / "check")
-        lines.append(
-            shlex.join(["python", "-m", "harness", "run", str(folder / "check.toml"), "--out", out, *where])
-        )
+    where = ["--store", str(store)] if store is not None else []
+    run = ["python", "-m", "harness", "run", str(folder / "check.toml"), "--out", str(folder / "check")]
+    lines = [shlex.join([*run, *where])]
     points = _points(result)
     for name, point in points.items():
         lines += _by_hand(name, point, result, folder)
@@ -91,20 +114,7 @@ def _toolchain_table(chain: Toolchain) -> Iterator[str]:
     yield "[[toolchain]]"
     for key in ("cuda_tile", "cuda_toolkit", *BACKEND_COMPONENTS):
         if getattr(chain, key) is not None:
-            yield f"{key} = {json.dumps(getattr(chain, key))}"
-
-
-def _case_lines(case: Case) -> Iterator[str]:
-    plain = Case(case.kernel, case.shape, case.dtype)
-    yield f"kernel = {json.dumps(case.kernel)}"
-    yield f"shape = [{json.dumps(list(case.shape))}]"
-    yield f"dtype = {json.dumps(case.dtype)}"
-    for key, value in case.settings.items():
-        if value is not None and value != plain.settings.get(key):
-            yield f"{key} = {json.dumps(value)}"
-    for key in ("layout", "values", "seed"):
-        if getattr(case, key) != getattr(plain, key):
-            yield f"{key} = {json.dumps(getattr(case, key))}"
+            yield f"{key} = {toml(getattr(chain, key))}"
 
 
 def _by_hand(name: str, point: Point, result: BisectResult, folder: Path) -> Iterator[str]:

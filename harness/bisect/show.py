@@ -66,6 +66,13 @@ class Shown:
         self._line(Text())
         self._line(Text(f"{count_text(len(result.probes), 'step')} in {result.seconds:.1f} s", style="dim"))
 
+    def elsewhere(self, commands: Sequence[str]) -> None:
+        """What to type where the device is missing here."""
+        self._line(Text())
+        self._line(Text("What only a GPU can tell, told by a host that has one; then bisect again", "bold"))
+        for command in commands:
+            self._line(Text(f"    {command}"))
+
     def _line(self, text: Text) -> None:
         shown = Text(plain(text.plain, True), style=text.style) if self._ascii else text
         self._console.print(shown, soft_wrap=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from harness.bisect.check import bytecode_files, check_matrix, commands
+from harness.bisect.check import bytecode_files, check_matrix, commands, device_commands, device_matrix
 from harness.bisect.laboratory import world
 from harness.bisect.result import BisectResult
 from harness.bisect.run import Bisection, Request
@@ -17,7 +17,7 @@ from harness.bisect.versions import BisectError, check_over
 from harness.commands.explain import find_result
 from harness.lab import Deadlines, Lab
 from harness.matrix import load_matrix
-from harness.model import Cell, CellResult
+from harness.model import Cell, CellResult, Verdict
 from harness.oracle import OracleError, check_oracle
 from harness.plan import NoSuchCell, match, plan
 from harness.report.files import write_atomically
@@ -40,16 +40,14 @@ class Options:
 
 @dataclass(frozen=True)
 class _Picked:
-    """The cell that is meant, what is known of it, where its kernel lies, and its deadlines.
-
-    `caveat` goes before a complaint about the cell.
-    """
+    """The cell that is meant, what is known of it and of the rest of its run, where its kernel lies, and
+    its deadlines."""
 
     cell: Cell
     original: CellResult | None
     base: Path | None
     deadlines: Deadlines
-    caveat: str = ""
+    recorded: tuple[CellResult, ...] = ()
 
 
 def bisect_command(pattern: str, options: Options) -> int:
@@ -60,29 +58,27 @@ def bisect_command(pattern: str, options: Options) -> int:
     interrupted; the same command goes on from there, as every answer is remembered.
     """
     shown = Shown(Console(stderr=options.as_json, highlight=False))
-    prefix = ""
     with Lab(options.store, offline=options.offline, progress=shown.note) as lab:
         try:
             check_oracle(options.oracle)
             if options.over is not None:
                 check_over(options.over)
             picked = _pick(pattern, options, lab)
-            prefix = picked.caveat
             lab.deadlines = picked.deadlines
             request = Request(options.oracle, options.over, options.exhaustive, options.components)
-            surroundings = world(lab, picked.base, options.offline, shown.note)
+            surroundings = world(lab, picked.base, options.offline, shown.note, picked.recorded)
             bisection = Bisection(picked.cell, picked.original, request, surroundings, shown.step)
         except (NoSuchCell, OracleError, BisectError) as error:
             complain = Console(stderr=True, highlight=False, soft_wrap=True)
-            complain.print(f"{prefix}{error}", style="red", markup=False)
+            complain.print(str(error), style="red", markup=False)
             return 2
         try:
             result = bisection.run()
         except KeyboardInterrupt:
-            _finish(lab, bisection.result(), options, shown)
+            _finish(lab, bisection.result(), options, shown, picked.base)
             shown.note("stopped; the same command goes on from here")
             raise
-        _finish(lab, result, options, shown)
+        _finish(lab, result, options, shown, picked.base)
     return 0 if result.is_decided else 1
 
 
@@ -90,31 +86,26 @@ def _pick(pattern: str, options: Options, lab: Lab) -> _Picked:
     if options.matrix is not None:
         matrix = load_matrix(options.matrix, known_versions=lab.provisioner.versions)
         deadlines = Deadlines(trace=matrix.timeouts.trace, compile=matrix.timeouts.compile)
-        return _Picked(_compiled(match(plan(matrix), pattern)), None, matrix.path.parent, deadlines)
-    result, _ = find_result(pattern, options.out)
-    if result.cell.device is not None:
-        caveat = f"{result.cell.id} ran on a device, but only compiling can be bisected, and there "
-        return _Picked(_compiled(result.cell), None, None, Deadlines(), caveat)
+        return _Picked(match(plan(matrix), pattern), None, matrix.path.parent, deadlines)
+    found = find_result(pattern, options.out)
+    result = found.result
     deadline = result.compile.deadline_seconds if result.compile is not None else 0
-    return _Picked(result.cell, result, None, Deadlines(compile=deadline) if deadline > 0 else Deadlines())
+    deadlines = Deadlines(compile=deadline) if deadline > 0 else Deadlines()
+    return _Picked(result.cell, result, found.base, deadlines, found.results)
 
 
-def _compiled(cell: Cell) -> Cell:
-    """The cell as far as compiling goes: that is what is bisected."""
-    return Cell(cell.toolchain, cell.arch, cell.case)
-
-
-def _finish(lab: Lab, result: BisectResult, options: Options, shown: Shown) -> None:
+def _finish(lab: Lab, result: BisectResult, options: Options, shown: Shown, base: Path | None) -> None:
     """Keep the result, what it takes to check it, and say it."""
     folder = options.out / "bisect" / result.cell.id
     write_atomically(folder / "result.json", json.dumps(result.to_json(), indent=1) + "\n")
-    matrix = check_matrix(result)
-    if matrix is not None:
-        write_atomically(folder / "check.toml", matrix)
+    write_atomically(folder / "check.toml", check_matrix(result, base))
     for name, sha256 in bytecode_files(result).items():
         bytecode = lab.cache.get(sha256)
         if bytecode is not None:
             (folder / name).write_bytes(bytecode)
     shown.result(result, commands(result, folder, options.store))
+    if result.cell.device is not None and any(p.verdict is Verdict.SKIPPED for p in result.probes):
+        write_atomically(folder / "versions.toml", device_matrix(result, base))
+        shown.elsewhere(device_commands(folder, options.out))
     if options.as_json:
         print(json.dumps(result.to_json()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -11,7 +12,7 @@ from harness.lab import Lab
 from harness.model import CellResult
 from harness.plan import NoSuchCell, match
 from harness.report.explain import SassContext, explain
-from harness.store import Store
+from harness.store import KERNELS_FOLDER, Store
 
 
 class NothingToExplain(ValueError):
@@ -20,8 +21,9 @@ class NothingToExplain(ValueError):
 
 def explain_cell(pattern: str, out: Path, store: Path | None) -> int:
     """Print the story of the cell that `pattern` means in the newest run below `out`."""
-    result, results = find_result(pattern, out)
-    group = next((f for f in findings(results) if f.signature == result.judgement.signature), None)
+    found = find_result(pattern, out)
+    result = found.result
+    group = next((f for f in findings(found.results) if f.signature == result.judgement.signature), None)
     console = Console(highlight=False)
     with Lab(store, offline=True) as lab:
         bytecode = None
@@ -32,20 +34,31 @@ def explain_cell(pattern: str, out: Path, store: Path | None) -> int:
     return 0
 
 
-def find_result(pattern: str, out: Path) -> tuple[CellResult, list[CellResult]]:
-    """The result that `pattern` means in the newest run below `out`, and all results of that run."""
+@dataclass(frozen=True)
+class Found:
+    """A result, all results of its run, and the folder that paths of the reader's own kernels start from."""
+
+    result: CellResult
+    results: tuple[CellResult, ...]
+    base: Path | None
+
+
+def find_result(pattern: str, out: Path) -> Found:
+    """What `pattern` means in the newest run below `out`. Raises NothingToExplain."""
     if not (out / "harness.sqlite").is_file():
         raise NothingToExplain(f"{out} holds no results; run: python -m harness run matrix.toml --out {out}")
     with Store.open(out) as results:
         runs = results.runs()
         judged = results.results(runs[0].id) if runs else []
+        folder = runs[0].host.get(KERNELS_FOLDER) if runs else None
     if not judged:
         raise NothingToExplain(f"the newest run in {out} judged no cell; run the matrix again")
     try:
         cell = match([r.cell for r in judged], pattern)
     except NoSuchCell as error:
         raise NothingToExplain(str(error)) from None
-    return next(r for r in judged if r.cell.id == cell.id), judged
+    result = next(r for r in judged if r.cell.id == cell.id)
+    return Found(result, tuple(judged), Path(folder) if folder is not None else None)
 
 
 def _context(lab: Lab, result: CellResult) -> SassContext | None:

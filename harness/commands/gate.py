@@ -32,7 +32,7 @@ from harness.report.gate_markdown import markdown
 from harness.report.github import append_summary, is_github, workflow_commands
 from harness.report.html import write_html
 from harness.report.jsonl import write_results
-from harness.store import FILE_NAME, Store
+from harness.store import FILE_NAME, KERNELS_FOLDER, Store
 
 REPORTS = ("gate.md", "gate.json", "junit.xml", "report.html", "results.jsonl")
 """Files that every gate writes below its --out."""
@@ -147,7 +147,11 @@ def _of_toolchains(path: Path, options: Options) -> tuple[Matrix, _Sides]:
         with Store.open(out) as store:
             set_aside(out, REPORTS)
             run_id = store.start_run(
-                asked.digest, cells, argv=sys.argv[1:], versions={"harness": __version__}
+                asked.digest,
+                cells,
+                argv=sys.argv[1:],
+                versions={"harness": __version__},
+                host={KERNELS_FOLDER: str(matrix.path.parent.absolute())},
             )
             answers = {id_: result for id_, result in recorded.results.items() if is_conclusive(result)}
             interrupted, _ = judge_all(lab, asked, cells, store, run_id, options.run, progress, answers)

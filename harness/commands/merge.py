@@ -16,7 +16,7 @@ from harness.gate.evidence import telling
 from harness.known_issues import assess, load_known_issues
 from harness.model import CellResult, digest_of
 from harness.report.console import render_summary
-from harness.store import Store
+from harness.store import KERNELS_FOLDER, Store
 
 
 def merge_results(directories: list[Path], out: Path, quiet: bool, known_issues: Path | None = None) -> int:
@@ -24,11 +24,13 @@ def merge_results(directories: list[Path], out: Path, quiet: bool, known_issues:
     first telling answer; one that no host could run stays skipped, with the reason."""
     issues = load_known_issues(known_issues) if known_issues is not None else ()
     merged: dict[str, CellResult] = {}
+    folders: list[str] = []
     for directory in directories:
         if not (directory / "harness.sqlite").is_file():
             raise NothingToExplain(f"{directory} holds no results; name directories that --out wrote")
         with Store.open(directory) as store:
             runs = store.runs()
+            folders += [run.host[KERNELS_FOLDER] for run in runs[:1] if KERNELS_FOLDER in run.host]
             for result in store.results(runs[0].id) if runs else []:
                 kept = merged.get(result.cell.id)
                 if kept is None or telling(result) > telling(kept):
@@ -37,7 +39,11 @@ def merge_results(directories: list[Path], out: Path, quiet: bool, known_issues:
     with Store.open(out) as store:
         cells = [r.cell for r in judged]
         run_id = store.start_run(
-            digest_of(sorted(merged)), cells, argv=sys.argv[1:], versions={"harness": __version__}
+            digest_of(sorted(merged)),
+            cells,
+            argv=sys.argv[1:],
+            versions={"harness": __version__},
+            host={KERNELS_FOLDER: folders[0]} if folders else {},
         )
         for result in judged:
             store.record(run_id, result)

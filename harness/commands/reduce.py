@@ -77,13 +77,15 @@ def reduce_command(pattern: str, options: Options) -> int:
 def _request(pattern: str, options: Options, lab: Lab, shown: _Shown) -> Request:
     """What is meant by the words of the command line."""
     matrix: Matrix | None = None
-    results: list[CellResult] = []
+    results: tuple[CellResult, ...] = ()
     found: CellResult | None = None
+    base: Path | None = None
     if options.matrix is not None:
         matrix = load_matrix(options.matrix, known_versions=lab.provisioner.versions)
-        cell = match(plan(matrix), pattern)
+        cell, base = match(plan(matrix), pattern), matrix.path.parent
     else:
-        found, results = find_result(pattern, options.out)
+        known = find_result(pattern, options.out)
+        found, results, base = known.result, known.results, known.base
         cell = found.cell
     request = Request(
         cell=replace(cell, device=None),
@@ -91,13 +93,13 @@ def _request(pattern: str, options: Options, lab: Lab, shown: _Shown) -> Request
         budget=options.budget,
         jobs=options.jobs or len(os.sched_getaffinity(0)),
         deadline=matrix.timeouts.compile if matrix else _deadline(found),
-        base=matrix.path.parent if matrix else None,
+        base=base,
     )
     if options.no_good:
         return request
     if options.good is not None:
-        known = matrix.toolchains if matrix else tuple(result.cell.toolchain for result in results)
-        return replace(request, good=_named(options.good, request.cell, known))
+        chains = matrix.toolchains if matrix else tuple(result.cell.toolchain for result in results)
+        return replace(request, good=_named(options.good, request.cell, chains))
     compiled = next((r for r in results if r.cell == request.cell), found)
     if compiled is None:
         return request

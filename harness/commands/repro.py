@@ -72,9 +72,12 @@ def new_command(pattern: str, options: NewOptions) -> int:
 
 
 def _request(pattern: str, options: NewOptions) -> Request:
-    result, results = find_result(pattern, options.out)
+    found = find_result(pattern, options.out)
+    result, results = found.result, found.results
     if result.cell.device is not None:
-        result = next((r for r in results if r.cell == replace(result.cell, device=None)), result)
+        # What compiling shows already is better shown without a GPU.
+        twin = next((r for r in results if r.cell == replace(result.cell, device=None)), None)
+        result = twin if twin is not None and twin.verdict.is_finding else result
     oracle = parse_oracle(options.oracle, result)
     peers = [r for r in results if r.cell.case == result.cell.case and r.cell.device is None]
     text = _read(options.out / "bisect" / result.cell.id / "result.json")
@@ -89,11 +92,14 @@ def _request(pattern: str, options: NewOptions) -> Request:
         archs=tuple({r.cell.arch for r in peers}),
         title=options.title,
         link=options.link,
-        base=options.matrix.parent if options.matrix is not None else None,
+        base=options.matrix.parent if options.matrix is not None else found.base,
         reduced=_reduced(options.reduced),
         bisect=text,
         deadline=options.deadline or deadline or 60.0,
         force=options.force,
+        on_device=tuple(
+            r for r in results if (r.cell.case, r.cell.device) == (result.cell.case, result.cell.device)
+        ),
     )
 
 

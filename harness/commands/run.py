@@ -37,7 +37,7 @@ from harness.report.html import write_html
 from harness.report.jsonl import row, write_results
 from harness.report.junit import write_junit
 from harness.shards import read_durations, shard_cells
-from harness.store import Store
+from harness.store import KERNELS_FOLDER, Store
 
 REPORTS = ("report.html", "results.jsonl", "junit.xml", "run.json")
 """Files that every run writes below its --out."""
@@ -80,7 +80,11 @@ def run_matrix(path: Path, options: Options) -> int:
                 console.print(f"shard {part}/{whole} holds no cell of this matrix, so there is nothing to do")
             set_aside(options.out, REPORTS)
             run_id = results.start_run(
-                matrix.digest, cells, argv=sys.argv[1:], versions={"harness": __version__}
+                matrix.digest,
+                cells,
+                argv=sys.argv[1:],
+                versions={"harness": __version__},
+                host={KERNELS_FOLDER: str(matrix.path.parent.absolute())},
             )
             interrupted, counters = judge_all(lab, matrix, cells, results, run_id, options, console)
             with finishing():

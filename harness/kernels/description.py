@@ -75,6 +75,7 @@ class Kernel:
     defaults; None is filled in by `heuristics`, which maps all known values to those it adds, as
     users' launch code does. `grid` maps values and the SM count to a launch grid; without it, or
     without `reference` (a name in the execution room's registry), the kernel is judged as far as possible.
+    `formulas` say in expressions over the parameters what `reference` computes, for scripts that stand alone.
     `rows` names the dimension whose entries are computed independently of each other, if there is one:
     permuting or splitting arrays along it commutes with the kernel. `dtypes` lists the element types that
     it is written for; none means any.
@@ -90,6 +91,7 @@ class Kernel:
     heuristics: Callable[[Values], Values] = lambda values: {}
     grid: Callable[[Values, int], tuple[int, int, int]] | None = None
     reference: str | None = None
+    formulas: tuple[tuple[str, str], ...] = ()
     rows: str | None = None
     dtypes: tuple[str, ...] = ()
 

@@ -107,21 +107,22 @@ def _lay(array: Array) -> Placement:
     return Placement(array.name, array.dtype, shape, tuple(strides), offset=int(array.base_divisible_by < 16))
 
 
-def torch_lines(launch: Launch) -> list[str]:
-    """A line that makes each array."""
-    return [f"{placement.name} = {_tensor(placement)}" for placement in launch.arrays]
+def torch_lines(launch: Launch, *, normal: bool = False) -> list[str]:
+    """A line that makes each array: of numbers between 0 and 1, or normally distributed ones."""
+    return [f"{placement.name} = {_tensor(placement, normal)}" for placement in launch.arrays]
 
 
-def _tensor(placement: Placement) -> str:
+def _tensor(placement: Placement, normal: bool) -> str:
+    drawn = "torch.randn" if normal else "torch.rand"
     dtype = f"torch.{placement.dtype.removesuffix('_')}"
     integral = placement.dtype.startswith(("int", "uint", "bool"))
     shape = ", ".join(map(str, placement.shape)) or "()"
     if placement.strides == contiguous(placement.shape) and not placement.offset:
-        made = f"torch.zeros({shape}, " if integral else f"torch.rand({shape}, "
+        made = f"torch.zeros({shape}, " if integral else f"{drawn}({shape}, "
         return made + (f'dtype={dtype}, device="cuda")' if integral else f'device="cuda").to({dtype})')
     reach = sum((n - 1) * s for n, s in zip(placement.shape, placement.strides, strict=True))
     size = placement.offset + reach + 1 if prod(placement.shape) else placement.offset
-    base = f'torch.rand({size}, device="cuda").to({dtype})'
+    base = f'{drawn}({size}, device="cuda").to({dtype})'
     return f"{base}.as_strided({placement.shape}, {placement.strides}, {placement.offset})"
 
 

@@ -26,6 +26,7 @@ from harness.model import (
     Parameter,
     Toolchain,
     TraceOutcome,
+    Verdict,
 )
 from harness.oracle import Answer, Oracle
 from harness.plan import describe
@@ -34,7 +35,7 @@ from harness.report.files import write_atomically
 from harness.repro import launching
 from harness.repro.laboratory import from_bytecode, question, retraced
 from harness.repro.readme import readme_text
-from harness.repro.script import EXPECTED, Content, Symptom, script_text, symptom_of
+from harness.repro.script import Content, script_text
 from harness.repro.scrub import Scrubber
 from harness.repro.spec import (
     BISECT_FILE,
@@ -54,12 +55,14 @@ from harness.repro.spec import (
     remark_of,
     write_spec,
 )
+from harness.repro.symptom import EXPECTED, Symptom, symptom_of
+from harness.repro.verify import holds
 
 MAX_PTX_BYTES = 400_000
 _LOCATION = re.compile(r" \([^()\s]+\.py, line \d+: .*\)$")
 """Where in the original's file an error was; repro.py has other lines."""
 
-_PTX_TELLS = (Symptom.DEADLOCK, Symptom.FAILS)
+_PTX_TELLS = (Symptom.DEADLOCK, Symptom.FAILS, Symptom.DEVICE)
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class Request:
 
     `base` is the folder that kernels of the reader's own are relative to; `bisect` the text of a
     bisection's result. `toolchains` and `archs` are tried besides the cell's own. `deadline` in seconds.
+    `on_device` are results of the same case on the same device, where only a device can tell.
     """
 
     result: CellResult
@@ -83,6 +87,7 @@ class Request:
     bisect: str | None = None
     deadline: float = 60.0
     force: bool = False
+    on_device: tuple[CellResult, ...] = ()
 
 
 class Duplicate(ReproError):
@@ -99,6 +104,8 @@ class _Kernel:
     hints: Hints
     launch: launching.Launch
     origin: str
+    calling_convention: str
+    reference: tuple[tuple[str, str], ...] = ()
 
 
 def make(lab: Lab, request: Request, note: Callable[[str], None] = lambda text: None) -> Repro:
@@ -123,7 +130,8 @@ def make(lab: Lab, request: Request, note: Callable[[str], None] = lambda text: 
         repro = replace(repro, case=case, origin=kernel.origin)
         content = _content(request, repro, kernel, symptom, bound)
         write_atomically(folder / SCRIPT_FILE, script_text(content))
-        repro = _try(lab, request, repro, symptom, note)
+        look = _recorded if symptom is Symptom.DEVICE else _try
+        repro = look(lab, request, repro, symptom, note)
         repro = _keep_bytecode(lab, request.oracle, repro, symptom, note)
         if request.bisect is not None:
             write_atomically(folder / BISECT_FILE, Scrubber.of_this_machine().scrub(request.bisect))
@@ -146,7 +154,8 @@ def _kernel(request: Request) -> _Kernel:
         launch = launching.of_reduced(made, original)
         size = f"{made.original_statements} statements became {made.statements}"
         origin = f"{describe(replace(cell, case=made.original_case))}; {size}"
-        return _Kernel(made.text, made.function, made.parameters, made.hints, launch, origin)
+        convention = made.calling_convention
+        return _Kernel(made.text, made.function, made.parameters, made.hints, launch, origin, convention)
     kernel = get(cell.case.kernel, request.base)
     trace = request.result.trace
     level = cell.case.hints.opt_level
@@ -159,6 +168,8 @@ def _kernel(request: Request) -> _Kernel:
         replace(cell.case.hints, opt_level=level),
         launching.of_case(kernel, cell.case),
         describe(cell),
+        cell.case.calling_convention,
+        cell.case.run.reference if cell.case.run is not None else kernel.formulas,
     )
 
 
@@ -170,7 +181,18 @@ def _case(original: Case, kernel: _Kernel, symptom: Symptom) -> Case:
     dtype = arrays[0] if arrays else ""
     name = f"{SCRIPT_FILE}:{kernel.function}"
     run = kernel.launch.settings(kernel.parameters)
-    return Case(name, (), dtype, kernel.hints, knobs, parameters=kernel.parameters, run=run)
+    if run is not None and symptom is Symptom.DEVICE:
+        run = replace(run, reference=kernel.reference)
+    return Case(
+        name,
+        (),
+        dtype,
+        kernel.hints,
+        knobs,
+        parameters=kernel.parameters,
+        run=run,
+        calling_convention=kernel.calling_convention,
+    )
 
 
 def _draft(folder: Path, request: Request, known: str, symptom: Symptom) -> Repro:
@@ -198,12 +220,21 @@ def _draft(folder: Path, request: Request, known: str, symptom: Symptom) -> Repr
         verdict=str(result.verdict),
         component=component,
         origin="",
-        observed="",
+        observed=_observed(result) if symptom is Symptom.DEVICE else "",
         deadline=request.deadline,
         bytecode_version=None,
         case=None,
         places=(),
     )
+
+
+def _observed(result: CellResult) -> str:
+    """On which GPU a verdict was given."""
+    seen = result.observation or {}
+    gpu = seen.get("gpu") or {}
+    where = f"{gpu.get('name', 'a GPU')}, driver {gpu.get('driver', 'unknown')}"
+    again = " and again in a fresh process" if result.judgement.evidence.get("confirmed") else ""
+    return f"Seen on {where}{again}."
 
 
 def _cpu_words(compile: CompileOutcome) -> str:
@@ -234,6 +265,9 @@ def _content(
         deadline=request.deadline,
         bound=bound,
         error_type=trace.error_type if trace is not None else None,
+        calling_convention=kernel.calling_convention,
+        reference=kernel.reference,
+        fault=request.result.verdict is Verdict.DEVICE_FAULT,
     )
 
 
@@ -262,6 +296,32 @@ def _try(lab: Lab, request: Request, repro: Repro, symptom: Symptom, note: Calla
             there = tuple(arch for arch, found in answers.items() if found is answer)
             if there:
                 places.append(Place(answer is Answer.BAD, chain, (), there))
+    return replace(repro, places=_of_interest(places, own.toolchain), status=_status(places))
+
+
+def _recorded(
+    lab: Lab, request: Request, repro: Repro, symptom: Symptom, note: Callable[[str], None]
+) -> Repro:
+    """The repro with the places where a device was seen to run its machine code, wrong or right."""
+    assert repro.case is not None
+    own = request.result.cell
+    places: list[Place] = []
+    for result in request.on_device:
+        answer = request.oracle.answer(result)
+        code = result.inspection.code_sha256 if result.inspection is not None else None
+        if answer is Answer.UNKNOWN or code is None:
+            continue
+        chain, arch = result.cell.toolchain, result.cell.arch
+        place = Place(answer is Answer.BAD, chain, (), (arch,), code)
+        again = retraced(lab, repro, Cell(chain, arch, repro.case))
+        held, seen = holds(repro, place, again, request.oracle)
+        note(f"{chain.name} {arch}: {answer} on the device; the script's kernel {seen}")
+        if held:
+            places.append(place)
+        elif result.cell == own:
+            raise ReproError(
+                f"the kernel as written for repro.py is another on {chain.name} {arch}: it {seen}"
+            )
     return replace(repro, places=_of_interest(places, own.toolchain), status=_status(places))
 
 
@@ -366,9 +426,10 @@ def _common_version(lab: Lab, repro: Repro) -> str | None:
 def _disagreement(lab: Lab, oracle: Oracle, repro: Repro) -> str | None:
     for place, cell in repro.cells():
         result = from_bytecode(lab, repro, cell)
-        wanted = Answer.BAD if place.bad else Answer.GOOD
-        if result is not None and oracle.answer(result) is not wanted:
-            return f"{place.name} {cell.arch}: {result.judgement.summary}"
+        if result is not None:
+            held, seen = holds(repro, place, result, oracle)
+            if not held:
+                return f"{place.name} {cell.arch}: {seen}"
     return None
 
 

@@ -13,10 +13,13 @@ import struct
 import subprocess
 import sys
 import time
+from typing import Any
 
 SECONDS: float = 60.0
 LAUNCH_SECONDS: int = 10
 NO_GPU: int = 3
+DIFFERS: int = 4
+TOLERANCE: float = 0.0
 
 
 def run_apart(*arguments: str, scratch: str) -> tuple[int | None, str, dict[str, float]]:
@@ -166,4 +169,34 @@ def launch_apart(scratch: str) -> tuple[str, str]:
         return "hangs", f"the kernel was launched and did not end within {LAUNCH_SECONDS} s"
     if code == 0:
         return "finishes", "the kernel was launched and ended"
+    if code == DIFFERS:
+        return "differs", last_words(output)
     return "fails", last_words(output) if code is not None else f"nothing happened within {SECONDS:g} s"
+
+
+def disagreement(launches: list[dict[str, Any]], expected: dict[str, Any]) -> str:
+    """What is wrong with the outputs of equal launches, in a sentence; "" if nothing is.
+
+    `launches` holds a dict of tensors for each, `expected` the same in float64 for outputs that have a
+    reference.
+    """
+    found = []
+    for name, first in launches[0].items():
+        total = first.numel()
+        for later in (one[name] for one in launches[1:]):
+            unequal = (later != first) & ~(later.isnan() & first.isnan())
+            if unequal.any():
+                found.append(f"{name}: {int(unequal.sum())} of {total} elements differ between two launches")
+                break
+        if name in expected:
+            exact = expected[name].double().expand(first.shape)
+            room = TOLERANCE * exact[exact.isfinite()].abs().max() if exact.isfinite().any() else 0.0
+            for one in launches:
+                got = one[name].double()
+                close = ((got - exact).abs() <= room) | (got == exact) | (got.isnan() & exact.isnan())
+                if not close.all():
+                    at = tuple((~close).nonzero()[0].tolist())
+                    words = f"{int((~close).sum())} of {total} elements are wrong, the first at {list(at)}: "
+                    found.append(f"{name}: {words}{got[at].item():.6g} for {exact[at].item():.6g}")
+                    break
+    return "; ".join(found)

@@ -20,7 +20,7 @@ from harness.matrix.problems import MatrixError, Problem
 from harness.matrix.rules import Text
 from harness.matrix.schema import CaseTable
 from harness.matrix.write import case_table
-from harness.model import Advice, Case, Cell, CellResult, Toolchain
+from harness.model import Advice, Case, Cell, CellResult, Toolchain, Verdict
 from harness.oracle import Oracle, recall_oracle
 from harness.signature import normalise
 
@@ -37,6 +37,10 @@ def bytecode_file(arch: str) -> str:
 
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{1,59}")
+
+
+ON_DEVICE = (Verdict.WRONG_RESULT, Verdict.NONDETERMINISTIC, Verdict.HANG, Verdict.DEVICE_FAULT)
+"""Verdicts that only a GPU gives. Elsewhere it is checked that a compiler writes the code that was seen."""
 
 
 class ReproError(Exception):
@@ -61,13 +65,15 @@ class Status(StrEnum):
 class Place:
     """One toolchain, or packages as pip would install them, and whether the fault shows there.
 
-    `targets` are the architectures this is said of; none where no architecture matters.
+    `targets` are the architectures this is said of; none where no architecture matters. `code_sha256` is the
+    machine code that a GPU ran, where only a GPU could tell.
     """
 
     bad: bool
     toolchain: Toolchain | None
     packages: tuple[str, ...]
     targets: tuple[str, ...]
+    code_sha256: str | None = None
 
     @property
     def name(self) -> str:
@@ -116,6 +122,11 @@ class Repro:
         return self.folder / SCRIPT_FILE
 
     @property
+    def is_on_device(self) -> bool:
+        """Whether only a GPU shows the fault."""
+        return self.verdict in ON_DEVICE
+
+    @property
     def bytecode(self) -> tuple[Path, ...]:
         """The bytecode files there are."""
         return tuple(sorted(self.folder.glob(bytecode_file("sm_*"))))
@@ -146,6 +157,7 @@ Package = Annotated[
         120,
     ),
 ]
+Digest = Annotated[str, Text("a digest", r"[0-9a-f]{64}", "64 hexadecimal digits", 64)]
 Link = Annotated[str, Text("a link", r"(https://[^\s\"<>]+)?", "https://… or nothing", 300)]
 
 
@@ -162,6 +174,9 @@ class PlaceTable(Table):
     )
     targets: tuple[Arch, ...] | None = Field(
         None, description="Architectures, where others than the repro's.", examples=[["sm_120"]]
+    )
+    code_sha256: Digest | None = Field(
+        None, description="Machine code that a GPU ran, where only a GPU can tell.", examples=["0" * 64]
     )
 
 
@@ -253,7 +268,11 @@ def _place(where: Path, place: PlaceTable, table: ReproTable, bad: bool) -> Plac
     if (chain is None) == (not place.packages) or (table.kind == "cell" and chain is None):
         wanted = "cuda_tile and cuda_toolkit" + (" or packages" if table.kind == "script" else "")
         raise ReproError(f"{where}: every [[bad]] and [[good]] of kind {table.kind} needs {wanted}")
-    return Place(bad, chain, place.packages, table.targets if place.targets is None else place.targets)
+    if table.verdict in ON_DEVICE and place.code_sha256 is None:
+        text = f"every [[bad]] and [[good]] of a {table.verdict} needs code_sha256, the code that a GPU ran"
+        raise ReproError(f"{where}: {text}")
+    targets = table.targets if place.targets is None else place.targets
+    return Place(bad, chain, place.packages, targets, place.code_sha256)
 
 
 # --- writing -----------------------------------------------------------------------------------
@@ -301,6 +320,8 @@ def _place_lines(place: Place, targets: tuple[str, ...]) -> Iterator[str]:
                 yield f"{key} = {toml(getattr(place.toolchain, key))}"
     else:
         yield f"packages = {toml(list(place.packages))}"
+    if place.code_sha256 is not None:
+        yield f"code_sha256 = {toml(place.code_sha256)}"
     if place.targets != targets:
         yield f"targets = {toml(list(place.targets))}"
 

@@ -18,7 +18,7 @@ from harness.toolchain import ProvisionError
 _SCRIPT_ALLOWANCE = 60.0
 """Seconds a script may take besides its compile: two starts of Python, probes of the compiler."""
 
-_SYMPTOM, _OK = (1, "SYMPTOM: "), (0, "OK: ")
+_SYMPTOM, _OK, _UNKNOWN = (1, "SYMPTOM: "), (0, "OK: "), (2, "UNKNOWN: ")
 
 
 class Way(StrEnum):
@@ -86,6 +86,8 @@ def _cell(lab: Lab, repro: Repro, place: Place, cell: Cell) -> Iterator[Check]:
 def holds(repro: Repro, place: Place, result: CellResult, oracle: Oracle) -> tuple[bool, str]:
     """Whether a result is what is claimed of this place, and what was seen. Pure."""
     answer, seen = oracle.answer(result), " ".join(result.judgement.summary.split())
+    if repro.is_on_device:
+        return _same_code(place, result)
     if not place.bad:
         return answer is Answer.GOOD, seen
     if repro.verdict and result.verdict != repro.verdict:
@@ -96,6 +98,19 @@ def holds(repro: Repro, place: Place, result: CellResult, oracle: Oracle) -> tup
     return answer is Answer.BAD, seen
 
 
+def _same_code(place: Place, result: CellResult) -> tuple[bool, str]:
+    """Only a GPU can show the fault; anywhere it can be shown that the code is what a GPU ran."""
+    code = result.inspection.code_sha256 if result.inspection is not None else None
+    if code is None:
+        return False, " ".join(result.judgement.summary.split())
+    if code != place.code_sha256:
+        return (
+            False,
+            f"writes other machine code ({code[:12]}) than a GPU ran ({(place.code_sha256 or '')[:12]})",
+        )
+    return True, f"writes the machine code that a GPU ran ({code[:12]})"
+
+
 def _script(lab: Lab, repro: Repro, place: Place) -> Check:
     target = place.targets[0] if place.targets else ""
     try:
@@ -104,7 +119,7 @@ def _script(lab: Lab, repro: Repro, place: Place) -> Check:
     except ProvisionError as error:
         return Check(repro.name, Way.SCRIPT, place, target, False, " ".join(str(error).split()))
     line = last_line(finished.stdout) or last_line(finished.stderr) or "no output"
-    code, word = _SYMPTOM if place.bad else _OK
+    code, word = _UNKNOWN if repro.is_on_device else _SYMPTOM if place.bad else _OK
     held = finished.exit_code == code and line.startswith(word)
     if finished.timed_out:
         line = f"did not end within {finished.wall_seconds:.0f} s; {line}"

@@ -56,6 +56,8 @@ def test_float32_steps_stay_inside_the_bound() -> None:
         ("x @ x.T", x @ x.T),
         ("where(x > w, x, w)", np.where(x > w, x, w)),
         ("exp2(x)", np.exp2(x)),
+        ("prod(x[:, :8], axis=1)", x[:, :8].prod(axis=1)),
+        ("argmax(x, axis=1)", x.argmax(axis=1)),
     ]
     for text, got in steps:
         wrong, bound = judge(text, np.asarray(got, F32), "float32", x=x, w=w)

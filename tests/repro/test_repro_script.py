@@ -16,9 +16,11 @@ from made_results import Maker
 from harness.kernels.arrays import Placement
 from harness.model import Array, Constant, Hints, ScalarParameter, Verdict
 from harness.oracle import Compared, HasAdvice, SameVerdict, parse_oracle
+from harness.repro.kernel_text import kernel_text
 from harness.repro.launching import Launch, guess, torch_lines
-from harness.repro.script import Content, Symptom, kernel_text, script_text, symptom_of
+from harness.repro.script import Content, script_text
 from harness.repro.spec import ReproError
+from harness.repro.symptom import Symptom, symptom_of
 
 KERNEL = '''"""Many things."""
 

@@ -292,7 +292,7 @@ def _call(node: ast.Call, function: str, known: Mapping[str, Value]) -> Value:
             return _shaped(first, lambda values: np.transpose(values, axes))
         case "arange":
             return _exact(np.arange(int(first.number)))
-        case "sum" | "mean" | "max" | "min":
+        case "sum" | "mean" | "prod" | "max" | "min" | "argmax" | "argmin":
             return _reduced(function, first, keywords.get("axis"), bool(keywords.get("keepdims", False)))
         case "cumsum":
             return _accumulated(first, keywords.get("axis"))
@@ -341,6 +341,12 @@ def _reduced(function: str, value: Value, axis: Any, keepdims: bool) -> Value:
     if function in ("max", "min"):
         chosen = np.max if function == "max" else np.min
         return Value(np.asarray(chosen(value.number, **kept)), np.asarray(np.max(spread, **kept)))
+    if function in ("argmax", "argmin"):
+        first = np.argmax if function == "argmax" else np.argmin
+        blurred = np.max(spread, **kept) > 0
+        return Value(np.asarray(first(value.number, **kept)), np.where(blurred, np.inf, 0.0))
+    if function == "prod":
+        return _multiplied(value, spread, kept)
     if not value.inexact and function == "sum":
         whole = np.asarray(np.sum(value.number.astype(np.int64), **kept))
         return Value(whole, np.asarray(np.sum(spread, **kept)))
@@ -351,6 +357,15 @@ def _reduced(function: str, value: Value, axis: Any, keepdims: bool) -> Value:
     error = carried + (gamma(terms - 1) + terms * 2.0**-52) * (magnitude + carried)
     found = _rounded(total, error, 0.0)
     return found if function == "sum" else _binary(ast.Div(), found, _exact(np.asarray(terms)))
+
+
+def _multiplied(value: Value, spread: Array, kept: dict[str, Any]) -> Value:
+    if not value.inexact:
+        return Value(np.asarray(np.prod(value.number.astype(np.int64), **kept)), np.sum(spread, **kept))
+    total = np.asarray(np.prod(value.number, **kept))
+    terms = max(1, value.number.size // max(1, total.size))
+    growth = np.expm1(np.sum(np.log1p(spread / np.abs(value.number)), **kept)) + gamma(terms)
+    return _rounded(total, np.abs(total) * growth, terms * 2.0**-52)
 
 
 def _accumulated(value: Value, axis: Any) -> Value:

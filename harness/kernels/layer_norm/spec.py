@@ -22,6 +22,14 @@ _ARGUMENTS = (
 )
 
 
+_FORMULAS = (
+    ("mean", "mean(x, axis=1)"),
+    ("centred", "x - mean[:, None]"),
+    ("rstd", "1 / sqrt(mean(centred * centred, axis=1) + EPS)"),
+    ("y", "centred * rstd[:, None] * w + b"),
+)
+
+
 def _kernel(function: str, **settings: object) -> Kernel:
     return Kernel(
         name=f"layer_norm.{function}",
@@ -32,6 +40,7 @@ def _kernel(function: str, **settings: object) -> Kernel:
         dtypes=("bfloat16", "float16", "float32"),
         arguments=_ARGUMENTS,
         reference="layer_norm",
+        formulas=_FORMULAS,
         rows="M",
         **settings,  # type: ignore[arg-type]
     )

@@ -42,6 +42,7 @@ KERNELS = tuple(
         knobs={"tile_m": 64, "tile_n": 64, "tile_k": 64, "allow_tma": True, "latency": 3},
         grid=grid,
         reference="matmul",
+        formulas=(("c", "a @ b"),),
     )
     for function, grid in (("tiled", _tile_grid), ("persistent", _persistent_grid))
 )

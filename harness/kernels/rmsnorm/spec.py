@@ -24,6 +24,10 @@ _ARRAYS = (
 )
 _TILES = (ConstantArgument("TILE_M", "tile_m"), ConstantArgument("TILE_N", "tile_n"))
 _SCALING = (ConstantArgument("EPS", "eps"), ConstantArgument("OFFSET", "offset"))
+_FORMULAS = (
+    ("rstd", "1 / sqrt(mean(x * x, axis=1) + EPS)"),
+    ("y", "x * rstd[:, None] * (OFFSET + w)"),
+)
 _LOAD = (ConstantArgument("ALLOW_TMA", "allow_tma"), ConstantArgument("LATENCY", "latency"))
 _SETTINGS = {"eps": 1e-6, "offset": 0.0}
 
@@ -36,6 +40,7 @@ def _kernel(function: str, **settings: object) -> Kernel:
         function=function,
         dims=("M", "N"),
         reference="rmsnorm",
+        formulas=_FORMULAS,
         rows="M",
         **settings,  # type: ignore[arg-type]
     )

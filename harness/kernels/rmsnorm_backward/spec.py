@@ -40,5 +40,10 @@ KERNELS = (
         heuristics=_tiles,
         grid=row_tile_grid,
         reference="rmsnorm_backward",
+        formulas=(
+            ("g", "dy * (OFFSET + w)"),
+            ("r", "rstd[:, None]"),
+            ("dx", "r * (g - x * r * r * mean(g * x, axis=1, keepdims=True))"),
+        ),
     ),
 )

@@ -31,6 +31,7 @@ KERNELS = (
         knobs={"tile_n": 1024, "allow_tma": True, "latency": 3},
         grid=_grid,
         reference="vector_add",
+        formulas=(("out", "a + b"),),
         rows="N",
     ),
 )
