@@ -16,14 +16,19 @@ from typing import Any
 
 from harness.judge import KERNEL
 from harness.model import CellResult, Record, Scalar, Verdict
-from harness.signature import normalise
+from harness.signature import is_mute, normalise
 from harness.version_span import AFFECTED, GOOD, OTHER, RANKING, UNKNOWN, VersionSpan, version_key
 
 
 @dataclass(frozen=True)
 class Finding(Record):
-    """All cells that show one fault. `example` is the id of the simplest of them."""
+    """All cells that show one fault. `example` is the id of the simplest of them.
 
+    `name` tells findings apart: the signature, and the kernel too where the signature says nothing of
+    the fault.
+    """
+
+    name: str
     signature: str
     verdict: Verdict
     component: str | None
@@ -67,14 +72,31 @@ class AdviceGroup(Record):
 
 
 def findings(results: Iterable[CellResult]) -> tuple[Finding, ...]:
-    """Group findings by signature, the one with most cells first."""
+    """Group findings by signature, the one with most cells first.
+
+    Where the signature says nothing of the fault behind it, every kernel has a finding of its own, and
+    what a version mended is not to be hidden behind what none did.
+    """
     everything = list(results)
-    groups: dict[str, list[CellResult]] = defaultdict(list)
+    versions: dict[tuple[Any, ...], set[str | None]] = defaultdict(set)
+    reported: list[tuple[CellResult, str]] = []
     for result in everything:
-        if result.judgement.signature is not None and _is_reportable(result.verdict):
-            groups[result.judgement.signature].append(result)
-    found = [_finding(name, members, everything) for name, members in groups.items()]
-    return tuple(sorted(found, key=lambda finding: (-len(finding.cells), finding.signature)))
+        name = result.judgement.signature
+        if name is not None and _is_reportable(result.verdict):
+            reported.append((result, name))
+            version = _version(result, result.judgement.component)
+            versions[name, result.cell.case.kernel, _question(result)].add(version)
+    groups: dict[tuple[str, ...], dict[frozenset[str | None], list[CellResult]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for result, name in reported:
+        kernel = result.cell.case.kernel
+        affected = frozenset(versions[name, kernel, _question(result)]) if is_mute(name) else frozenset()
+        groups[(name, kernel) if is_mute(name) else (name,)][affected].append(result)
+    found = [
+        _finding(name, members, everything) for name, parts in groups.items() for members in parts.values()
+    ]
+    return tuple(sorted(found, key=lambda finding: (-len(finding.cells), finding.name)))
 
 
 def advice_groups(results: Iterable[CellResult]) -> tuple[AdviceGroup, ...]:
@@ -152,12 +174,13 @@ def _is_reportable(verdict: Verdict) -> bool:
     return verdict.is_finding or verdict in (Verdict.TOOLCHAIN_BROKEN, Verdict.INFRA_ERROR)
 
 
-def _finding(name: str, members: list[CellResult], everything: list[CellResult]) -> Finding:
+def _finding(name: tuple[str, ...], members: list[CellResult], everything: list[CellResult]) -> Finding:
     component = members[0].judgement.component
-    span = _span(members, everything, component, lambda result: result.judgement.signature == name)
+    span = _span(members, everything, component, lambda result: result.judgement.signature == name[0])
     example = simplest(members, component)
     return Finding(
-        signature=name,
+        name=" of ".join(name),
+        signature=name[0],
         verdict=example.verdict,
         component=component,
         summary=example.judgement.summary,

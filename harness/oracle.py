@@ -153,6 +153,9 @@ def parse_oracle(text: str, original: CellResult) -> Oracle:
 
 def recall_oracle(text: str, signature: str) -> Oracle:
     """The oracle that `text` names, where "signature" stands for this one. Raises OracleError."""
+    told, equals, name = text.strip().partition("signature=")
+    if equals and not told:
+        return SameSignature(name)
     return _parse(text.strip()) or SameSignature(signature)
 
 

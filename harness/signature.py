@@ -47,3 +47,15 @@ def signature(verdict: Verdict, component: str | None, message: str) -> str:
     if len(pattern) > _PATTERN_LENGTH:
         pattern = pattern[: _PATTERN_LENGTH - 1].rstrip() + "…"
     return f"{verdict}/{component or 'unknown'}/{pattern or 'no message'}"
+
+
+_MUTE = re.compile(r"(?:no diagnosis|[:/] ?SIG[A-Z]+|/no message)$")
+_MUTE_VERDICTS = (Verdict.WRONG_RESULT, Verdict.NONDETERMINISTIC, Verdict.DEVICE_FAULT, Verdict.HANG)
+
+
+def is_mute(name: str) -> bool:
+    """Whether a signature tells how something ended and nothing about the fault behind it: an exit code, a
+    signal without a word, a wrong number. Two kernels that end so need not share a fault."""
+    if name.startswith(tuple(str(verdict) for verdict in _MUTE_VERDICTS)):
+        return "register pool" not in name
+    return _MUTE.search(name) is not None

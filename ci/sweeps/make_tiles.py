@@ -1,4 +1,4 @@
-"""Writes tiles.toml: the kernels of kernels/clusters.py over tiles, cluster sizes and dtypes, to be run on a GPU.
+"""Writes tiles.toml: kernels/clusters.py over tiles, cluster sizes and dtypes, to be run on a GPU.
 
 A grid and the arrays' shapes follow from the tile, so every tile needs a [[case]] of its own.
 """

@@ -23,7 +23,7 @@ def explain_cell(pattern: str, out: Path, store: Path | None) -> int:
     """Print the story of the cell that `pattern` means in the newest run below `out`."""
     found = find_result(pattern, out)
     result = found.result
-    group = next((f for f in findings(found.results) if f.signature == result.judgement.signature), None)
+    group = next((f for f in findings(found.results) if result.cell.id in f.cells), None)
     console = Console(highlight=False)
     with Lab(store, offline=True) as lab:
         bytecode = None

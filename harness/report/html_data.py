@@ -58,7 +58,8 @@ def page_data(
     summaries = Vocabulary({})
     blocks = Vocabulary({})
     devices = Vocabulary.of([""])
-    signatures = Vocabulary.of(finding.signature for finding in found)
+    signatures = Vocabulary.of(finding.name for finding in found)
+    named = {cell: finding.name for finding in found for cell in finding.cells}
     tiles = Vocabulary.of(sorted({r.cell.toolchain.cuda_tile for r in results}, key=version_key))
     archs = Vocabulary.of(sorted({r.cell.arch for r in results}, key=arch_key))
     backends = Vocabulary.of(
@@ -81,7 +82,7 @@ def page_data(
             "arch": archs[cell.arch],
             "device": devices[cell.device.name if cell.device else ""],
             "verdict": verdicts.index(result.verdict),
-            "signature": signatures[judgement.signature] if judgement.signature else -1,
+            "signature": signatures[named[cell.id]] if cell.id in named else -1,
             "summary": summaries[judgement.summary],
             "answer": answers[_answer(result)],
             "advice": len(judgement.advice),

@@ -206,6 +206,7 @@ def _draft(folder: Path, request: Request, known: str, symptom: Symptom) -> Repr
     summary = _LOCATION.sub("", summary)
     bisected = json.loads(request.bisect).get("component") if request.bisect is not None else None
     component = bisected or result.judgement.component or ("tileiras" if remark is not None else "")
+    # Where the identity is more than the signature, the oracle has to spell the latter.
     own = str(request.oracle) == f"signature={known}"
     return Repro(
         folder=folder,

@@ -22,7 +22,7 @@ from harness.matrix.schema import CaseTable
 from harness.matrix.write import case_table
 from harness.model import Advice, Case, Cell, CellResult, Toolchain, Verdict
 from harness.oracle import Oracle, recall_oracle
-from harness.signature import normalise
+from harness.signature import is_mute, normalise
 
 SPEC_FILE = "repro.toml"
 SCRIPT_FILE = "repro.py"
@@ -338,11 +338,13 @@ def _common_targets(repro: Repro) -> tuple[str, ...]:
 def identity(result: CellResult, oracle: Oracle) -> str:
     """What two sightings of one fault share: the signature, or the wording of the remark without numbers.
 
-    A number that a reader chose to look at (registers, seconds) is told by component and metric.
+    A signature that says nothing of the fault behind it is told with the kernel. A number that a reader chose to look at (registers, seconds) is told by component and metric.
     """
     kind = str(oracle)
-    if kind.startswith(("signature=", "verdict=")) and result.judgement.signature is not None:
-        return result.judgement.signature
+    signature = result.judgement.signature
+    if kind.startswith(("signature=", "verdict=")) and signature is not None:
+        kernel = result.cell.case.kernel.rpartition(":")[2]
+        return f"{signature} of {kernel}" if is_mute(signature) else signature
     remark = remark_of(result, oracle)
     if remark is not None:
         return f"{remark.kind}/{normalise(remark.text)}"
