@@ -37,6 +37,7 @@ from harness.outcome import (
     memory_text,
     output,
     ptxas_signal,
+    rejects_bytecode,
     run_facts,
     signal_name,
     stopped_from_outside,
@@ -233,6 +234,10 @@ def _judge_failure(
         return Judgement(
             Verdict.COMPILER_CRASH, name, f"{component} failed inside: {words}", component, evidence
         )
+    if words and rejects_bytecode(said):
+        name = signature(Verdict.COMPILE_ERROR, "cuda-tile", words)
+        text = f"{component} rejects the bytecode that cuda-tile wrote: {words}"
+        return Judgement(Verdict.COMPILE_ERROR, name, text, "cuda-tile", evidence)
     if words:
         name = signature(Verdict.COMPILE_ERROR, component, words)
         return Judgement(Verdict.COMPILE_ERROR, name, f"{component} reports: {words}", component, evidence)
@@ -408,10 +413,28 @@ def user_line(trace: TraceOutcome) -> str:
 
 
 def _words(trace: TraceOutcome) -> str:
-    """What a message begins with; of a syntax error, which begins with the place, what it ends with."""
+    """What a message begins with; of a syntax error, which begins with the place, what it ends with; where
+    there is nothing but the place, what was raised first."""
     lines = trace.message.strip().splitlines() or [trace.error_type or "no message"]
+    if trace.status == "internal" and _LINE.match(lines[0]):
+        return _first_raised(trace.traceback) or trace.error_type or "no message"
     last = trace.error_type and lines[-1].startswith(f"{trace.error_type}: ")
     return _first_line(lines[-1] if last else lines[0])
+
+
+_RAISED = re.compile(r"^(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*(?:Error|Exception))(?:: *(.*))?$")
+
+
+def _first_raised(traceback: str) -> str:
+    """The exception that a chain of tracebacks began with; of one without words, the line that raised it."""
+    lines = traceback.splitlines()
+    for at, line in enumerate(lines):
+        raised = _RAISED.match(line)
+        if raised is not None:
+            code = [before.strip() for before in lines[:at] if before.strip(" ^~")]
+            words = raised[2] or (code[-1] if code else "")
+            return _first_line(f"{raised[1]}: {words}")
+    return ""
 
 
 def _first_line(text: str) -> str:

@@ -15,6 +15,11 @@ _CATCH_ALL = re.compile(r"^(?:error: )?failed to compile Tile IR program\.?$")
 _SCRATCH = re.compile(r"(?<!\S)\S*/tile-harness-[\w-]+/(?:mlir-kernels-\S+?(\.\w+))?")
 """A file in a directory of one run; its name says nothing, and is another every time."""
 
+_LOCATION = re.compile(r"^(?:#[\w.]+<.*>|loc\(.*\)): (?=error: )")
+"""Where in the kernel an operation comes from, as tileiras 13.1 and 13.2 put it before an error."""
+
+_INVALID_BYTECODE = "input does not correspond to Tile IR bytecode"
+
 _MACHINE = re.compile(r"No space left on device|unable to read input file|Read-only file system|Disk quota")
 _FROM_OUTSIDE = (signals.SIGTERM, signals.SIGINT, signals.SIGHUP)
 
@@ -30,6 +35,11 @@ def blame(said: str, diagnosis: dict[str, Any] | None) -> tuple[str, str]:
     if re.search(r"\b(?:lib)?nvvm\b", said, re.IGNORECASE):
         return "nvvm", ""
     return "tileiras", ""
+
+
+def rejects_bytecode(said: str) -> bool:
+    """Whether tileiras found its input to be no valid bytecode: what wrote it is at fault."""
+    return _INVALID_BYTECODE in said
 
 
 def machine_failed(compile: CompileOutcome) -> bool:
@@ -101,6 +111,7 @@ def telling_line(said: str, telling: re.Pattern[str] = _TELLING) -> str:
     """The line that says most: the first telling one, else the last."""
     lines = [_SCRATCH.sub(_plain_name, line.strip()) for line in said.splitlines() if line.strip()]
     line = next((line for line in lines if telling.search(line)), lines[-1] if lines else "")
+    line = _LOCATION.sub("", line)
     return line if len(line) <= 300 else line[:299] + "…"
 
 

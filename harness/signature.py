@@ -21,6 +21,8 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?:\x1b|\\x1b)\[[0-9;?]*[ -/]*[@-~]"), ""),
     (re.compile(r"(?<![\w.>])(?:[A-Za-z]:\\|\.{0,2}/)[^\s:;,'\"()<>]*"), "<path>"),
     (re.compile(r"(?<!\w)[\w.-]+\.(?:py|bc|cubin|ptx|ll|mlir|cpp|cc|c|h|hpp|so(?:\.\d+)*)\b"), "<path>"),
+    (re.compile(r"'(cuda_tile\.\w+)'"), r"\1"),  # an operation is what the fault is about
+    (re.compile(r"\bTile(?=[A-Z]\w*Error\b)"), ""),  # cuda.tile 1.3 to 1.5 name their exceptions so
     (re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*[`']"), "<name>"),
     (re.compile(r"(?<![\w.])[A-Za-z_]\w*_Kt\d\w*"), "<name>"),
     (re.compile(r"\b0[xX][0-9a-fA-F]+\b"), "<address>"),

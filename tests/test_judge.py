@@ -67,7 +67,7 @@ class TestFrontend:
         assert judged.component == "cuda-tile"
         assert judged.evidence["kind"] == "user"
         assert judged.signature == (
-            "frontend_error/cuda-tile/user: TileTypeError: <path>: cannot add int32 and bool"
+            "frontend_error/cuda-tile/user: TypeError: <path>: cannot add int32 and bool"
         )
 
     def test_a_syntax_error_says_what_is_wrong(self, make: Maker) -> None:
@@ -144,6 +144,30 @@ class TestFrontend:
         )
         assert judged.verdict is Verdict.UNSUPPORTED
         assert judged.summary == "cuda-tile 1.0.0 cannot export bytecode."
+
+    def test_an_exception_keeps_its_name_from_release_to_release(self, make: Maker) -> None:
+        old, new = (
+            judge(make, trace=self.trace("internal", f"{prefix}InternalError", "no pow, int"), compile=None)
+            for prefix in ("Tile", "")
+        )
+        assert old.signature == new.signature
+
+    def test_an_internal_error_without_words_is_told_by_what_was_raised_first(self, make: Maker) -> None:
+        place = '\n  "/home/u/k.py", line 9, col 13-18, in k:\n        u = lam(t)\n'
+        traceback = (
+            '  File "cuda/tile/_passes/ast2hir.py", line 67, in get\n'
+            "    assert isinstance(func_def, ast.FunctionDef)\n"
+            "           ^^^^^^^^^^\n"
+            "AssertionError\n\nThe above exception was the direct cause of\n"
+            'cuda.tile._exception.InternalError: \n    "/home/u/k.py", line 9\n'
+        )
+        trace = replace(self.trace("internal", "InternalError", place), traceback=traceback)
+        judged = judge(make, trace=trace, compile=None)
+        assert judged.signature == (
+            "frontend_error/cuda-tile/internal: InternalError: AssertionError: "
+            "assert isinstance(func_def, ast.FunctionDef)"
+        )
+        assert "/home/u" not in judged.summary
 
 
 class TestRefusal:
@@ -273,6 +297,20 @@ class TestFailure:
             "Even a one-line kernel does not compile for sm_90 with tile1.5.0-ctk13.3.1: "
             "exit code 5; ptxas was never called, so tileiras or libnvvm failed before it"
         )
+
+    def test_invalid_bytecode_is_the_writers_fault_wherever_it_is_said(self, make: Maker) -> None:
+        said = (
+            "error: 'cuda_tile.cmpf' op operand #0 must be tile of f16, but got '!cuda_tile.tile<8xf8>'\n"
+            "error: verification failed for deserialized cuda_tile::ModuleOp\n"
+            "error: input does not correspond to Tile IR bytecode\n"
+        )
+        where = '#cuda_tile.di_loc<loc("k.py":7:4) in #cuda_tile.di_subprogram<file = <"k.py" in "k">>>: '
+        plain, located = (judge(make, compile=make.failed(5, stderr=text)) for text in (said, where + said))
+        assert plain.signature == located.signature
+        assert plain.component == "cuda-tile"
+        assert "cuda_tile.cmpf" in (plain.signature or "")
+        other = judge(make, compile=make.failed(5, stderr=said.replace("cmpf", "negf")))
+        assert other.signature != plain.signature
 
 
 class TestTimeout:
