@@ -8,6 +8,7 @@ machine. Taking any of these for good or bad is how a search ends at an innocent
 from __future__ import annotations
 
 import difflib
+import math
 import operator
 import re
 from collections.abc import Callable, Iterable
@@ -180,11 +181,12 @@ def _parse(text: str) -> Oracle | None:
     if metric not in METRICS:
         raise OracleError(f'nothing called "{metric}" can be compared; {_choice(metric, METRICS)}')
     try:
-        return Compared(metric, comparison, float(number))
+        bound = float(number)
     except ValueError:
-        raise OracleError(
-            f'"{number}" is no number to compare {metric} with; write {metric}{comparison}255'
-        ) from None
+        bound = math.nan
+    if not math.isfinite(bound) or bound < 0:
+        raise OracleError(f'"{number}" is no number to compare {metric} with; write {metric}{comparison}255')
+    return Compared(metric, comparison, bound)
 
 
 def _same_signature(original: CellResult) -> Oracle:

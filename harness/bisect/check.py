@@ -11,9 +11,11 @@ from harness.bisect.versions import BACKEND_COMPONENTS, TOOLKIT
 from harness.matrix.expand import is_own
 from harness.matrix.explain import toml
 from harness.matrix.write import case_table
-from harness.model import Cell, Toolchain
+from harness.model import Cell, Toolchain, Verdict
 
 _TREE = "nvidia/cu13"
+_DISASSEMBLER = "nvidia-cuda-nvdisasm"
+_COMPILED = (Verdict.PREDICTED_DEADLOCK, Verdict.HANG, Verdict.WRONG_RESULT, Verdict.NONDETERMINISTIC)
 
 
 def check_matrix(result: BisectResult, base: Path | None = None) -> str:
@@ -126,8 +128,10 @@ def _by_hand(name: str, point: Point, result: BisectResult, folder: Path) -> Ite
     if any(getattr(chain, component) for component in BACKEND_COMPONENTS):
         pins = {"tileiras": "nvidia-cuda-tileiras", "nvvm": "nvidia-nvvm", "ptxas": "nvidia-cuda-nvcc"}
         packages = [f"{pins[component]}=={point.components[component]}" for component in BACKEND_COMPONENTS]
+    compiles = _makes_a_cubin(point, result)
     tree = f"{name}/{_TREE}"
-    yield shlex.join(["uv", "pip", "install", "--target", name, *packages])
+    more = [_DISASSEMBLER] if compiles else []
+    yield shlex.join(["python", "-m", "pip", "install", "--target", name, *packages, *more])
     if point.components["tileiras"].startswith("13.1."):
         # This one looks for libnvvm where no package puts it.
         yield shlex.join(["mkdir", "-p", f"{tree}/nvvm/lib64"])
@@ -138,4 +142,11 @@ def _by_hand(name: str, point: Point, result: BisectResult, folder: Path) -> Ite
     options = ["--gpu-name", result.cell.arch, f"-O{level}", "--lineinfo"]
     source = str(folder / f"{name}.tileirbc")
     yield shlex.join([f"{tree}/bin/tileiras", source, "-o", f"{name}.cubin", *options])
-    yield shlex.join(["nvdisasm", "-g", "-c", f"{name}.cubin"])
+    if compiles:
+        yield shlex.join([f"{tree}/bin/nvdisasm", "-g", "-c", f"{name}.cubin"])
+
+
+def _makes_a_cubin(point: Point, result: BisectResult) -> bool:
+    """Whether there is machine code to look at: a crash, say, leaves none."""
+    verdicts = {probe.verdict for probe in result.probes if probe.toolchain == point.toolchain}
+    return any(verdict.is_good or verdict in _COMPILED for verdict in verdicts)

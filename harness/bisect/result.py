@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from harness.bisect.components import Blame
 from harness.bisect.search import Ending
-from harness.model import Cell, Record, Toolchain, Verdict
+from harness.model import Cell, Record, Toolchain, Verdict, digest_of
 from harness.oracle import Answer
+
+RESULT_FILE = "result.json"
 
 _BRIEF = 120
 _DIRECTORY = re.compile(r"(?<!\S)/\S*/")
+
+
+def folder_of(out: Path, cell: str, oracle: str, over: str | None) -> Path:
+    """Where a bisection of this cell is kept; each oracle and each axis that was asked for has its own."""
+    asked = [part for part in (over, "" if oracle in ("", "signature") else oracle) if part]
+    return out / "bisect" / "-".join([cell, *([digest_of(asked)[:8]] if asked else [])])
+
+
+def kept(out: Path, cell: str, oracle: str) -> tuple[BisectResult, str] | None:
+    """The bisection of this cell by this oracle that says most, and its text."""
+    found: list[tuple[BisectResult, str]] = []
+    for path in sorted((out / "bisect").glob(f"{cell}*/{RESULT_FILE}")):
+        text = path.read_text(encoding="utf-8")
+        result = BisectResult.from_json(json.loads(text))
+        if result.oracle == oracle:
+            found.append((result, text))
+    edges = [sum(side.good is not None for side in (r.older, r.newer)) for r, _ in found]
+    return found[edges.index(max(edges))] if found else None
 
 
 def brief(sentence: str) -> str:

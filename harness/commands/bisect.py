@@ -10,7 +10,7 @@ from rich.console import Console
 
 from harness.bisect.check import bytecode_files, check_matrix, commands, device_commands, device_matrix
 from harness.bisect.laboratory import world
-from harness.bisect.result import BisectResult
+from harness.bisect.result import RESULT_FILE, BisectResult, folder_of
 from harness.bisect.run import Bisection, Request
 from harness.bisect.show import Shown
 from harness.bisect.versions import BisectError, check_over
@@ -54,7 +54,7 @@ def bisect_command(pattern: str, options: Options) -> int:
     """Bisect the cell that `pattern` means, printing every step.
 
     0 once the search is at its end, 1 if nothing but the cell's own version could be told, 2 for a
-    cell or an oracle that makes no sense. What was found is kept in `out`/bisect/<cell>, also when
+    cell or an oracle that makes no sense. What was found is kept below `out`/bisect, also when
     interrupted; the same command goes on from there, as every answer is remembered.
     """
     shown = Shown(Console(stderr=options.as_json, highlight=False))
@@ -96,8 +96,8 @@ def _pick(pattern: str, options: Options, lab: Lab) -> _Picked:
 
 def _finish(lab: Lab, result: BisectResult, options: Options, shown: Shown, base: Path | None) -> None:
     """Keep the result, what it takes to check it, and say it."""
-    folder = options.out / "bisect" / result.cell.id
-    write_atomically(folder / "result.json", json.dumps(result.to_json(), indent=1) + "\n")
+    folder = folder_of(options.out, result.cell.id, options.oracle, options.over)
+    write_atomically(folder / RESULT_FILE, json.dumps(result.to_json(), indent=1) + "\n")
     write_atomically(folder / "check.toml", check_matrix(result, base))
     for name, sha256 in bytecode_files(result).items():
         bytecode = lab.cache.get(sha256)

@@ -25,7 +25,6 @@ DEFAULT_DEADLINE = 60.0
 """Seconds for the original's compile where neither results nor matrix say."""
 
 _HEARTBEAT_SECONDS = 15.0
-_INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,8 @@ class Options:
 def reduce_command(pattern: str, options: Options) -> int:
     """Reduce the cell that `pattern` means, and print the kernel that is left.
 
-    0 once it is done or the budget is spent, 2 for a cell, oracle or toolchain that makes no sense, 130
-    after Ctrl-C; the best so far is written in any case.
+    0 once it is done or the budget is spent, 2 for a cell, oracle or toolchain that makes no sense. After
+    Ctrl-C the best so far is written before KeyboardInterrupt goes on.
     """
     console = Console(stderr=options.as_json, highlight=False, soft_wrap=True)
     shown = _Shown(console)
@@ -71,7 +70,9 @@ def reduce_command(pattern: str, options: Options) -> int:
     shown.result(reduced, paths, folder, options.store)
     if options.as_json:
         print(json.dumps(reduced.to_json()))
-    return _INTERRUPTED if reduced.end is End.INTERRUPTED else 0
+    if reduced.end is End.INTERRUPTED:
+        raise KeyboardInterrupt
+    return 0
 
 
 def _request(pattern: str, options: Options, lab: Lab, shown: _Shown) -> Request:

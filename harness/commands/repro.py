@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import shlex
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from harness.bisect.result import BisectResult
+from harness.bisect.result import BisectResult, kept
 from harness.commands.explain import find_result
 from harness.lab import Lab
 from harness.model import CellResult, Toolchain
@@ -26,6 +27,9 @@ from harness.repro.readme import where
 from harness.repro.scrub import Scrubber
 from harness.repro.spec import Place, Repro, ReproError, load_all
 from harness.repro.verify import Check, Way, run_script, verify
+
+REPROS = Path("repros")
+"""Where repros are looked for unless told otherwise."""
 
 _SEEN = 160
 """Characters of what a check saw that are shown on a terminal."""
@@ -67,7 +71,10 @@ def new_command(pattern: str, options: NewOptions) -> int:
             return 2
     bad, good = (", ".join(place.name for place in group) for group in (repro.bad, repro.good))
     console.print(f"{repro.folder}: bad on {bad}; good on {good or 'nothing that was tried'}", markup=False)
-    console.print(f"to check it: python -m harness repro verify {repro.name}", markup=False)
+    check = ["python", "-m", "harness", "repro", "verify", repro.name]
+    check += [] if options.repros == REPROS else ["--repros", str(options.repros)]
+    check += [] if options.store is None else ["--store", str(options.store)]
+    console.print(f"to check it: {shlex.join(check)}", markup=False)
     return 0
 
 
@@ -80,8 +87,7 @@ def _request(pattern: str, options: NewOptions) -> Request:
         result = twin if twin is not None and twin.verdict.is_finding else result
     oracle = parse_oracle(options.oracle, result)
     peers = [r for r in results if r.cell.case == result.cell.case and r.cell.device is None]
-    text = _read(options.out / "bisect" / result.cell.id / "result.json")
-    bisected = BisectResult.from_json(json.loads(text)) if text is not None else None
+    bisected, text = kept(options.out, result.cell.id, str(oracle)) or (None, None)
     deadline = result.compile.deadline_seconds if result.compile is not None else 0.0
     return Request(
         result=result,

@@ -162,9 +162,19 @@ class Kernel:
         return KernelSource(str(self.path), self.canonical, self.function, _sha256(self.path))
 
 
+class KernelFileError(ValueError):
+    """The file of a kernel cannot be read; the text is one sentence with a remedy."""
+
+
 @lru_cache(maxsize=256)
 def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise KernelFileError(
+            f"the kernel file {path} cannot be read ({error.strerror}); name the matrix that it belongs to "
+            "with --matrix, or run the matrix again"
+        ) from None
 
 
 def user_kernel(spec: str, base: Path | None = None) -> Kernel:

@@ -55,8 +55,9 @@ class Predicate:
         """The candidate as the lab compiles it; writes its file."""
         data = candidate.text.encode()
         sha256 = hashlib.sha256(data).hexdigest()
-        path = self.scratch / f"{sha256}.py"
+        path = self.scratch / sha256 / "kernel.py"
         if not path.exists():
+            path.parent.mkdir(exist_ok=True)
             path.write_bytes(data)
         source = KernelSource(str(path), CANONICAL, candidate.function, sha256)
         original = self.specialise(self.cell.case)

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from harness.kernels import get
 from harness.lab import Deadlines, Lab
-from harness.model import Case, Cell, CellResult, Toolchain
+from harness.model import Case, Cell, CellResult, CompileOutcome, Toolchain
 from harness.oracle import Answer, parse_oracle
 from harness.reduce import candidate as source
 from harness.reduce import config
@@ -113,7 +113,8 @@ class _Reduction:
             text, specialization.source.function, specialization.parameters, specialization.hints
         )
         shown: tuple[Candidate, ...] = (start,)
-        if complaint(start) is None and predicate.candidate_is_bad(start):
+        alone = complaint(start) is None and self._guarded(lambda: predicate.candidate_is_bad(start), True)
+        if alone:
             shown = self._search("source", start, predicate)
         else:
             self.note(
@@ -124,11 +125,15 @@ class _Reduction:
         if outlives and self.end is not End.INTERRUPTED:
             self.lab.deadlines = replace(self.lab.deadlines, compile=self.request.deadline)
             self.note(f"confirming with the full deadline of {self.request.deadline:g} s")
-            shown = _latest_bad(shown, predicate)
+            found = shown
+            shown = self._guarded(lambda: _latest_bad(found, predicate), found)
         final = shown[-1]
         if len(shown) <= steps:
             small = final  # the names are still the original's
-        seen = predicate.examine(predicate.cell.toolchain, predicate.specialization(final), case)
+        seen = self._guarded(
+            lambda: predicate.examine(predicate.cell.toolchain, predicate.specialization(final), case),
+            original,
+        )
         return Reduced(
             text=final.text,
             function=final.function,
@@ -155,6 +160,14 @@ class _Reduction:
             calling_convention=specialization.calling_convention,
             bytecode_version=specialization.bytecode_version,
         )
+
+    def _guarded(self, ask: Callable[[], T], otherwise: T) -> T:
+        """The answer, unless Ctrl-C comes first: what was found until then must not be lost."""
+        try:
+            return ask()
+        except KeyboardInterrupt:
+            self.end = End.INTERRUPTED
+            return otherwise
 
     # --- the fault, as it shows today ---------------------------------------------------------
 
@@ -192,8 +205,9 @@ class _Reduction:
         compiles = [result.compile for result in seen if result.compile]
         need = max((outcome.wall_seconds for outcome in compiles if outcome.status != "timeout"), default=0.0)
         wanted = max(SHORTEST_DEADLINE, DEADLINE_FACTOR * need)
-        if any(outcome.status == "timeout" for outcome in compiles):
-            wanted = max(wanted, most / TIMEOUT_SHARE)
+        for outcome in compiles:
+            if outcome.status == "timeout":
+                wanted = max(wanted, most / TIMEOUT_SHARE + DEADLINE_FACTOR * _before_the_last(outcome))
         return Deadlines(
             trace=max(SHORTEST_DEADLINE, DEADLINE_FACTOR * trace), compile=min(wanted, max(most, need))
         )
@@ -262,6 +276,13 @@ class _Reduction:
             )
 
         return report
+
+
+def _before_the_last(outcome: CompileOutcome) -> float:
+    """CPU seconds of the processes that had done their part before the one that held the CPU at the end:
+    a shorter deadline must still reach that one."""
+    spent = sorted(usage.cpu_seconds for usage in outcome.usage)
+    return sum(spent[:-1])
 
 
 class _Anything:

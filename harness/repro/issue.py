@@ -77,7 +77,10 @@ class Issue:
 def issue(repro: Repro, facts: Facts, scrubber: Scrubber) -> Issue:
     """Everything scrubbed."""
     place = repro.bad[0]
-    fields = {name: scrubber.scrub(text) for name, text in _fields(repro, place, facts).items()}
+    fields = {
+        name: scrubber.scrub_code(text) if name == "mvr" else scrubber.scrub(text)
+        for name, text in _fields(repro, place, facts).items()
+    }
     title = scrubber.scrub(f"[BUG]: {repro.title}")
     link, left_out = _link(title, fields)
     return Issue(title, _markdown(fields), link, left_out)
@@ -128,7 +131,7 @@ def _misc(repro: Repro, place: Place, facts: Facts) -> str:
         "Bytecode version": repro.bytecode_version or "",
         "Bisection": bisect_words(bisected(repro.folder)),
         "Guilty component": repro.component,
-        "Reduced from": repro.origin,
+        "Made from": repro.origin,
         "Files": ", ".join(path.name for path in files if path.is_file()),
     }
     return "\n".join(f"- {name}: {text}" for name, text in told.items() if text)

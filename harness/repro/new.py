@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -56,9 +57,10 @@ from harness.repro.spec import (
     write_spec,
 )
 from harness.repro.symptom import EXPECTED, Symptom, symptom_of
-from harness.repro.verify import holds
+from harness.repro.verify import holds, script_check
 
 MAX_PTX_BYTES = 400_000
+_UNFINISHED_SECONDS = 6 * 3600.0
 _LOCATION = re.compile(r" \([^()\s]+\.py, line \d+: .*\)$")
 """Where in the original's file an error was; repro.py has other lines."""
 
@@ -122,6 +124,7 @@ def make(lab: Lab, request: Request, note: Callable[[str], None] = lambda text: 
     symptom, bound = symptom_of(request.result, request.oracle)
     kernel = _kernel(request)
     request.repros.mkdir(parents=True, exist_ok=True)
+    _forget_unfinished(request.repros)
     with tempfile.TemporaryDirectory(dir=request.repros, prefix=".new-") as scratch:
         folder = Path(scratch) / request.name
         folder.mkdir()
@@ -129,7 +132,9 @@ def make(lab: Lab, request: Request, note: Callable[[str], None] = lambda text: 
         case = _case(request.result.cell.case, kernel, symptom)
         repro = replace(repro, case=case, origin=kernel.origin)
         content = _content(request, repro, kernel, symptom, bound)
-        write_atomically(folder / SCRIPT_FILE, script_text(content))
+        # What a kernel's comments say goes public with it.
+        text = Scrubber.of_this_machine(request.base).scrub_code(script_text(content))
+        write_atomically(folder / SCRIPT_FILE, text)
         look = _recorded if symptom is Symptom.DEVICE else _try
         repro = look(lab, request, repro, symptom, note)
         repro = _keep_bytecode(lab, request.oracle, repro, symptom, note)
@@ -137,7 +142,22 @@ def make(lab: Lab, request: Request, note: Callable[[str], None] = lambda text: 
             write_atomically(folder / BISECT_FILE, Scrubber.of_this_machine().scrub(request.bisect))
         write_atomically(folder / SPEC_FILE, write_spec(repro))
         write_atomically(folder / README_FILE, readme_text(repro))
+        _run(lab, repro)
         return _publish(repro, request.repros / request.name)
+
+
+def _forget_unfinished(repros: Path) -> None:
+    """Remove what runs left that were killed; others may be at work."""
+    for stale in repros.glob(".new-*"):
+        if time.time() - stale.stat().st_mtime > _UNFINISHED_SECONDS:
+            shutil.rmtree(stale, ignore_errors=True)
+
+
+def _run(lab: Lab, repro: Repro) -> None:
+    """Run the script where it is bad. Raises ReproError if it does not say so."""
+    check = script_check(lab, repro, repro.bad[0])
+    if not check.held:
+        raise ReproError(f"repro.py does not show it on {check.place.name}: {check.seen}")
 
 
 def _publish(repro: Repro, final: Path) -> Repro:

@@ -11,9 +11,10 @@ from textwrap import dedent, indent
 
 from harness.model import Hints, Parameter, Specialization
 from harness.repro import parts
-from harness.repro.kernel_text import kernel_text
+from harness.repro.kernel_text import kernel_text, names_of
 from harness.repro.launching import Launch, argument_words, torch_lines
 from harness.repro.signature_text import imported_names, signature_text
+from harness.repro.spec import ReproError
 from harness.repro.symptom import Symptom, symptom_lines
 from harness.repro.torch_text import reference_text
 
@@ -64,8 +65,25 @@ def script_text(content: Content) -> str:
     head, rest = sections[:4], sections[4:]
     text = "\n\n".join(section.strip("\n") for section in head) + "\n\n\n"
     text += "\n\n\n".join(section.strip("\n") for section in rest) + "\n"
+    _refuse_clashes(content, bodies, needed)
     ast.parse(text)
     return text
+
+
+def _refuse_clashes(content: Content, bodies: list[str], modules: list[str]) -> None:
+    """A name of the script's own that the kernel's file binds too would be overwritten."""
+    kernel, imports = kernel_text(content.text, content.function, content.hints)
+    theirs = names_of("\n".join([*imports, kernel])) - {"ct"}
+    own = {"signature", "array", "launch", "main", "reference", "Any", *modules}
+    own |= (
+        names_of(_settings(content)) | names_of("\n\n".join(bodies)) | set(imported_names(content.parameters))
+    )
+    plain = {line.split()[-1] for line in imports if line.startswith("import ")} & set(modules)
+    for name in sorted(theirs & own - plain):
+        raise ReproError(
+            f"the kernel's file binds {name}, which repro.py needs for itself; rename it, or show the "
+            "reduced kernel with --reduced"
+        )
 
 
 # --- sections -----------------------------------------------------------------------------------

@@ -6,11 +6,14 @@ names, exit codes and the kernel stay readable.
 
 from __future__ import annotations
 
+import ast
 import getpass
+import io
 import os
 import re
 import socket
 import tempfile
+import tokenize
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,6 +41,9 @@ _COMMON_USERS = frozenset(
 
 _REDACTED = "<redacted>"
 
+_PROSE = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+"""Tokens that people write to be read."""
+
 _TOKENS: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S),
@@ -58,6 +64,10 @@ _TOKENS: tuple[tuple[re.Pattern[str], str], ...] = (
         ),
         rf"\1{_REDACTED}",
     ),
+    (
+        re.compile(r"(?i)((?:passw(?:or)?d|passphrase|secret)\s{1,3}=\s{0,3})[^\s,;&\"'()\[\].]+"),
+        rf"\1{_REDACTED}",
+    ),
 )
 """Repetitions are bounded, so that no text takes long."""
 
@@ -70,12 +80,30 @@ _ADDRESSES: tuple[tuple[re.Pattern[str], str], ...] = (
         ),
         "<host>",
     ),
+    (re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?=:\d{2,5}\b)"), "<host>"),
+    (
+        re.compile(
+            r"(?<![\w.:])(?:(?:[0-9a-f]{1,4}:){4,7}[0-9a-f]{1,4}|(?:[0-9a-f]{1,4}:){1,6}(?::[0-9a-f]{1,4}){2,6})(?![\w:])",
+            re.IGNORECASE,
+        ),
+        "<host>",
+    ),
 )
-"""Only addresses of private networks: a version such as 13.4.1.0 must stay."""
+"""Only IPv4 addresses of private networks or with a port: a version such as 13.4.1.0 must stay."""
+
+_HOST_NAME = re.compile(
+    r"(?<![\w.@/-])[a-z0-9][a-z0-9-]{0,62}(?:\.[a-z0-9-]{1,63}){0,6}"
+    r"\.(?:com|net|org|io|edu|gov|mil|dev|cloud|ai|corp|internal|intranet|local|lan|home|cluster|de|uk|jp|cn|fr)"
+    r"(?![\w-]|\.\w|/)",
+    re.IGNORECASE,
+)
+_SHARED = re.compile(r"(?<![\w.-])(?:/mnt|/net|/nfs|/media|/srv|/data)(?:/[^\s:\"',;()<>\[\]]+)")
+_UNC = re.compile(r"(?<![\w:\\])\\{2,4}[\w.-]+(?:\\{1,2}[^\\\s:\"',;]+)+")
+_NAMED_HOME = re.compile(r"(?<![\w~])~[a-z][\w-]{2,31}(?=/)")
 
 _URL = re.compile(r"\b([a-z][a-z0-9+.-]{0,20})://[^\s\"'<>)\]}]+", re.IGNORECASE)
 _HOMES = re.compile(
-    r"(?:/home/|/Users/|/export/home/|[A-Za-z]:\\Users\\)[^/\\\s:\"',;)]+|(?<![\w.-])/root(?![\w.-])"
+    r"(?:/home/|/Users/|/export/home/|[A-Za-z]:\\{1,2}Users\\{1,2})[^/\\\s:\"',;)]+|(?<![\w.-])/root(?![\w.-])"
 )
 _TEMPORARY = re.compile(
     r"(?<![\w.-])(?:/private)?(?:/tmp|/var/tmp|/var/folders|/dev/shm|/scratch)(?:/[^\s:\"',;()<>\[\]]+)?"
@@ -129,9 +157,32 @@ class Scrubber:
             text = pattern.sub(replacement, text)
         for path, shown in self.paths:
             text = re.sub(rf"(?<![\w.-]){re.escape(path)}(?![\w.-])", shown, text)
+        text = _HOST_NAME.sub(_unless_public, text)
         text = _TEMPORARY.sub(_shortened, text)
-        text = _HOMES.sub("~", text)
+        text = _SHARED.sub(lambda found: f"<path>/{found.group(0).rstrip('/').rpartition('/')[2]}", text)
+        text = _NAMED_HOME.sub("~", _HOMES.sub("~", text))
+        text = _UNC.sub("<path>", text)
         return self._words.sub("<name>", text) if self._words is not None else text
+
+    def scrub_code(self, text: str) -> str:
+        """Python code with its comments and strings scrubbed: a variable that is called like a user or a host
+        is no secret, and without it the code would be none. What is no Python is scrubbed as a text."""
+        for secret in self.secrets:
+            text = text if secret.isidentifier() else text.replace(secret, _REDACTED)
+        try:
+            ast.parse(text)
+            tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+        except (tokenize.TokenError, SyntaxError, ValueError):
+            return self.scrub(text)
+        lines = text.splitlines(keepends=True)
+        for token in reversed(tokens):
+            if token.type not in _PROSE:
+                continue
+            (first, begin), (last, end) = token.start, token.end
+            head, tail = lines[first - 1][:begin], lines[last - 1][end:]
+            scrubbed = head + self.scrub(token.string) + tail
+            lines[first - 1 : last] = scrubbed.splitlines(keepends=True)
+        return "".join(lines)
 
     @cached_property
     def _words(self) -> re.Pattern[str] | None:
@@ -142,6 +193,12 @@ class Scrubber:
 
 def _is_telling(word: str) -> bool:
     return len(word) >= _SHORTEST_NAME and word.lower() not in _COMMON_USERS and word.lower() != "localhost"
+
+
+def _unless_public(found: re.Match[str]) -> str:
+    host = found.group(0).lower()
+    public = any(host == known or host.endswith(f".{known}") for known in _PUBLIC_HOSTS)
+    return found.group(0) if public else "<host>"
 
 
 def _without_host(found: re.Match[str]) -> str:

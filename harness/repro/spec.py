@@ -338,7 +338,8 @@ def _common_targets(repro: Repro) -> tuple[str, ...]:
 def identity(result: CellResult, oracle: Oracle) -> str:
     """What two sightings of one fault share: the signature, or the wording of the remark without numbers.
 
-    A signature that says nothing of the fault behind it is told with the kernel. A number that a reader chose to look at (registers, seconds) is told by component and metric.
+    A signature that says nothing of the fault behind it is told with the kernel. A number that a reader
+    chose to look at (registers, seconds) is told by component and metric.
     """
     kind = str(oracle)
     signature = result.judgement.signature

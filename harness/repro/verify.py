@@ -12,7 +12,7 @@ from harness.oracle import Answer, Oracle
 from harness.process import Finished
 from harness.repro.environment import Environment, environment
 from harness.repro.laboratory import from_bytecode, retraced
-from harness.repro.spec import Kind, Place, Repro, oracle_of
+from harness.repro.spec import Kind, Place, Repro, bytecode_file, oracle_of
 from harness.toolchain import ProvisionError
 
 _SCRIPT_ALLOWANCE = 60.0
@@ -67,11 +67,14 @@ def _checks(lab: Lab, repro: Repro) -> Iterator[Check]:
         claim = (place.bad, place.targets[:1], backend)
         if repro.kind is Kind.SCRIPT or claim not in seen:
             seen.add(claim)
-            yield _script(lab, repro, place)
+            yield script_check(lab, repro, place)
 
 
 def _cell(lab: Lab, repro: Repro, place: Place, cell: Cell) -> Iterator[Check]:
     oracle = oracle_of(repro)
+    kept = repro.folder / bytecode_file(cell.arch)
+    if place.bad and repro.bytecode_version is not None and not kept.is_file():
+        yield Check(repro.name, Way.BYTECODE, place, cell.arch, False, f"{kept.name} is missing")
     for way, ask in ((Way.BYTECODE, from_bytecode), (Way.KERNEL, retraced)):
         try:
             result = ask(lab, repro, cell)
@@ -111,7 +114,8 @@ def _same_code(place: Place, result: CellResult) -> tuple[bool, str]:
     return True, f"writes the machine code that a GPU ran ({code[:12]})"
 
 
-def _script(lab: Lab, repro: Repro, place: Place) -> Check:
+def script_check(lab: Lab, repro: Repro, place: Place) -> Check:
+    """Run repro.py in one place and see whether its last line is what is claimed."""
     target = place.targets[0] if place.targets else ""
     try:
         with environment(lab, place) as there:

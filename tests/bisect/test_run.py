@@ -222,7 +222,11 @@ def test_the_commands_can_be_pasted(made_up: Callable[..., Any]) -> None:
     result = made_up(between("tileiras", "13.2.51", "13.3.36")).bisection().run()
     lines = commands(result, Path("out dir/bisect"), None)
     assert lines[0] == ("python -m harness run 'out dir/bisect/check.toml' --out 'out dir/bisect/check'")
-    assert "uv pip install --target first-fixed 'cuda-toolkit[nvcc,nvvm,tileiras]==13.4.1.0'" in lines
+    assert (
+        "python -m pip install --target first-fixed 'cuda-toolkit[nvcc,nvvm,tileiras]==13.4.1.0' "
+        "nvidia-cuda-nvdisasm"
+    ) in lines
+    assert "first-fixed/nvidia/cu13/bin/nvdisasm -g -c first-fixed.cubin" in lines
     assert (
         "last-bad/nvidia/cu13/bin/tileiras 'out dir/bisect/last-bad.tileirbc' -o last-bad.cubin "
         "--gpu-name sm_90 -O3 --lineinfo"

@@ -54,7 +54,7 @@ def test_it_says_what_a_compiler_engineer_asks_next(tmp_path: Path) -> None:
         "Bytecode version: 13.2",
         "last good 13.1.80, first bad 13.2.51, last bad 13.3.36, first fixed 13.4.59",
         "Guilty component: tileiras",
-        'Reduced from: tile1.5.0-ctk13.3.1 sm_90 k "quoted"',
+        'Made from: tile1.5.0-ctk13.3.1 sm_90 k "quoted"',
         "kernel.sm_90.tileirbc",
         "SYMPTOM: the kernel never ends",
     ):

@@ -107,7 +107,34 @@ def test_the_kernel_brings_what_it_needs_and_no_more() -> None:
     assert "@ct.kernel(num_ctas=2, occupancy=16, opt_level=0)\ndef k(" in text
     assert "WIDTH = 4" in text and "def helper" in text and "# a comment" in text
     assert "other" not in text and "UNUSED" not in text
-    assert imports == ["import cuda.tile as ct", "import math"]
+    assert imports == ["import cuda.tile as ct"]
+
+
+def test_whatever_gives_a_name_its_value_is_brought() -> None:
+    text = (
+        "import cuda.tile as ct\nimport torch\nfrom os import path, sep as SEP\n"
+        "A, B = 5, 6\n"
+        "if B > 5:\n    C = 2\nelse:\n    C = 3\n"
+        "try:\n    import nothing as D\nexcept ImportError:\n    D = 4\n"
+        "C += 1\n"
+        "def init():\n    global E\n    E = 7\n"
+        "init()\n"
+        "print(F := 8)\nUNUSED = 9\n\n"
+        "@ct.kernel\ndef k(x):\n"
+        "    ct.store(x, (0,), ct.load(x, (0,), shape=(A + C + D + E + F,)) + len(SEP))\n"
+    )
+    kernel, imports = kernel_text(text, "k", Hints())
+    assert imports == ["import cuda.tile as ct", "from os import sep as SEP"]
+    for line in ("A, B = 5, 6", "    C = 3", "    D = 4", "C += 1", "    E = 7", "init()", "print(F := 8)"):
+        assert line in kernel
+    assert "UNUSED" not in kernel
+    ast.parse(kernel)
+
+
+def test_a_name_that_the_script_needs_for_itself_is_refused_with_a_remedy() -> None:
+    clash = "import cuda.tile as ct\nSECONDS = 4\n\n@ct.kernel\ndef k(x):\n    ct.store(x, (0,), SECONDS)\n"
+    with pytest.raises(ReproError, match=r"binds SECONDS, which repro\.py needs for itself; rename it"):
+        script_text(content(Symptom.FAILS, text=clash))
 
 
 def test_a_kernel_that_is_no_plain_function_is_refused() -> None:

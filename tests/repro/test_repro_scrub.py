@@ -45,6 +45,16 @@ SCRUBBER = Scrubber.of(ENVIRONMENT, PATHS, ("node-12.corp.example",))
         ("host 10.1.2.3 up", "host <host> up"),
         ("from https://pkgs.corp.example/simple/x?a=1", "from https://<host>"),
         ("https://user:pw@pypi.org/simple", "https://pypi.org/simple"),
+        ("password = hunter2 was", "password = <redacted> was"),
+        ("at build17.corp.example.com:8080 now", "at <host>:8080 now"),
+        ("on gpu3.lab.internal.", "on <host>."),
+        ("from 8.8.4.4:443", "from <host>:443"),
+        ("via fe80::1ff:fe23:4567:890a now", "via <host> now"),
+        ("via 2001:db8:85a3:0:0:8a2e:370:7334", "via <host>"),
+        ("/mnt/nfs/alice/k.py", "<path>/k.py"),
+        ("cd ~alice/src", "cd ~/src"),
+        ("C:\\\\Users\\\\alice\\\\k.py", "~\\\\k.py"),
+        ("\\\\fileserver17\\alice$", "<path>"),
     ],
 )
 def test_planted_secrets_are_gone(text: str, clean: str) -> None:
@@ -62,6 +72,9 @@ def test_planted_secrets_are_gone(text: str, clean: str) -> None:
         "tileiras kernel.sm_90.tileirbc -o kernel.cubin --gpu-name sm_90 -O3 --lineinfo",
         "exit code 5, 24 registers, USETMAXREG.TRY_ALLOC.CTAPOOL UP0, 0x20",
         "tokens = x.shape[0]; keys @ values",
+        "what(): std::bad_alloc, llvm::cl::opt, a::b",
+        "kernel.sm_90.tileirbc:12 and k.py:7:44, [[1, 2], [3, 4]]",
+        "y = ~mask & ~other",
     ],
 )
 def test_what_an_engineer_needs_stays(text: str) -> None:
@@ -94,3 +107,22 @@ def test_this_machine_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", "a-secret-of-mine")
     text = Scrubber.of_this_machine().scrub("erika-m has a-secret-of-mine")
     assert text == "<name> has <redacted>"
+
+
+def test_code_keeps_its_names_and_loses_what_people_wrote() -> None:
+    scrubber = Scrubber.of(
+        {"USER": "maximilian", "MY_API_KEY": "kernel", "T_TOKEN": "ab-cd-ef"}, (), ("load",)
+    )
+    code = (
+        "# by maximilian on load, ghp_0123456789abcdefABCDEF\n"
+        "def maximilian(kernel):\n"
+        '    """Ask maximilian in /home/maximilian, please."""\n'
+        '    return ct.load(kernel, "ab-cd-ef")\n'
+    )
+    assert scrubber.scrub_code(code) == (
+        "# by <name> on <name>, <redacted>\n"
+        "def maximilian(kernel):\n"
+        '    """Ask <name> in ~, please."""\n'
+        '    return ct.load(kernel, "<redacted>")\n'
+    )
+    assert scrubber.scrub_code("no code: maximilian") == "no code: <name>"
