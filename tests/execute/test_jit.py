@@ -52,7 +52,7 @@ def launch_for(make: Maker, occupancy: int | None, layout: str = "sliced") -> La
 def run(supervisor: Supervisor, tree: jit.JitTree, launches: list[Launch]) -> dict[str, Observation]:
     found: dict[str, Observation] = {}
     argv = (sys.executable, str(WORKER), tree.frontend, tree.backend)
-    options = options_of(worker_argv=argv, confirm=False, workers=1, waiting=3)
+    options = options_of(worker_argv=argv, confirm=False, workers=1, waiting=3, spares=1)
     execute(supervisor, launches, (GPU,), lambda launch, o: found.update({launch.case: o}), options)
     return found
 
@@ -107,7 +107,7 @@ def test_what_is_missing_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_options_make_room_for_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jit, "torch_python", lambda: "python-with-torch")
-    options = jit.jit_options(options_of(workers=6), jit.JitTree("f", "b"))
+    options = jit.jit_options(options_of(workers=6, spares=1), jit.JitTree("f", "b"))
     assert options.worker_argv[0] == "python-with-torch"
     assert options.worker_argv[2:] == ("f", "b")
     assert Path(options.worker_argv[1]).is_file()
