@@ -51,7 +51,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("toolchain") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(1200))
-        if item.get_closest_marker("hypothesis") and _asks_for_slow(config):
+        is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+        if is_property and _asks_for_slow(config):
             item.add_marker(pytest.mark.slow)
 
 

@@ -108,8 +108,17 @@ def test_shells_complete_commands_and_options(shell: str) -> None:
     complete = shutil.which("tile-harness", path=str(Path(sys.executable).parent))
     if complete is None:
         pytest.skip("the console script is not installed")
+    told_which = {
+        **os.environ,
+        "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1",
+    }  # not to guess by the parent
     script = subprocess.run(
-        [complete, "--show-completion", shell], capture_output=True, text=True, timeout=60, check=False
+        [complete, "--show-completion", shell],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=told_which,
     )
     assert "_TILE_HARNESS_COMPLETE" in script.stdout
     words = {"COMP_WORDS": "tile-harness ga", "COMP_CWORD": "1", "_TYPER_COMPLETE_ARGS": "tile-harness ga"}
