@@ -52,7 +52,7 @@ def launch_for(make: Maker, occupancy: int | None, layout: str = "sliced") -> La
 def run(supervisor: Supervisor, tree: jit.JitTree, launches: list[Launch]) -> dict[str, Observation]:
     found: dict[str, Observation] = {}
     argv = (sys.executable, str(WORKER), tree.frontend, tree.backend)
-    options = options_of(worker_argv=argv, confirm=False, workers=1, waiting=3, spares=1)
+    options = options_of(worker_argv=argv, confirm=False, workers=1, waiting=3)
     execute(supervisor, launches, (GPU,), lambda launch, o: found.update({launch.case: o}), options)
     return found
 
