@@ -81,7 +81,7 @@ def test_a_case_is_launched_as_users_do_and_every_end_is_told_apart(
 
 
 def test_the_same_case_from_a_cubin_has_the_same_data(make: Maker) -> None:
-    from harness.execute.session import data_key
+    from harness.execute.data import data_key
 
     by_jit = launch_for(make, 8)
     cell = Cell(TOOLCHAIN, "sm_90", Case("rmsnorm.tiled", (12, 40), "bfloat16", knobs=(("offset", 1.0),)))

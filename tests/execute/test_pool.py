@@ -274,7 +274,7 @@ def test_a_process_that_will_not_die_sets_its_gpu_aside(run: Run, monkeypatch: p
 def test_a_worker_that_cannot_start_blames_no_kernel(
     run: Run, way: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.execute.pool.START_TRIES", 1 if way == "hang" else 2)
+    monkeypatch.setattr("harness.execute.garage.START_TRIES", 1 if way == "hang" else 2)
     seen = run(
         [launch_of(f"c{n}", "ok") for n in range(3)],
         options_of(f"--start={way}", workers=1, waiting=0, start_up_seconds=0.3 if way == "hang" else 20),
