@@ -157,7 +157,10 @@ def test_an_empty_path_is_refused(tmp_path: Path, option: str) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["schema"], ["--help"], ["--version"], pytest.param(["doctor", "--json"], marks=pytest.mark.slow)],
+    [
+        ["schema"],
+        *(pytest.param(w, marks=pytest.mark.slow) for w in (["--help"], ["--version"], ["doctor", "--json"])),
+    ],
 )
 def test_output_that_cannot_be_written(arguments: list[str], tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:

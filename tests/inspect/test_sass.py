@@ -59,12 +59,15 @@ def test_equal_code_is_disassembled_once(
 
 @pytest.mark.parametrize("kept", [{}, {"instructions": 7}, {"instructions": [["", "NOP"]]}])
 def test_a_listing_that_cannot_be_read_is_made_again(
-    remembered: MemoryMemo, supervisor: Supervisor, kept: dict[str, Any]
+    remembered: MemoryMemo, supervisor: Supervisor, kept: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memo = MemoryMemo()
     memo.kept.update(dict.fromkeys(remembered.kept, kept))
     first = Disassembler(supervisor, remembered).listing(SMALL)
+    (good,) = remembered.kept.values()
+    monkeypatch.setattr(Disassembler, "_disassemble", lambda self, cubin: good["instructions"])
     assert Disassembler(supervisor, memo).listing(SMALL) == first
+    assert memo.kept == remembered.kept
 
 
 def test_context_marks_the_instruction_and_names_lines(disassembler: Disassembler) -> None:

@@ -179,7 +179,10 @@ def test_what_is_right_is_taken_and_multiplied_out(tmp_path: Path, case: dict[st
         + "]\ncuda_toolkit = '13.3'",
         "[[case]]\nkernel = [" + ", ".join(f'"k{n}.py:k"' for n in range(9_999)) + "]",
         '[[case]]\nkernel = "' + "k" * 900_000 + '.py:k"',
-        "[[case]]\nparameters = [" + '{name = "x", kind = "array"}, ' * 20_000 + "]",
+        pytest.param(
+            "[[case]]\nparameters = [" + '{name = "x", kind = "array"}, ' * 20_000 + "]",
+            marks=pytest.mark.slow,
+        ),
         "a" + ".a" * 2_000 + " = 1",
         "x = " + "{a = " * 400 + "1" + "}" * 400,
     ],
