@@ -3,63 +3,45 @@
 A result is committed the moment its cell is judged, so `kill -9` loses only cells that had no
 result. The plan is written first: planned cells without a result can always be told, and
 `close_run` turns them into `not_run`. Several processes may write to the same file, each to its own
-run. Every failure of the disk or the file becomes one sentence, `StoreError`.
+run. `store_file.py` has the file itself, and its failures.
 """
 
 from __future__ import annotations
 
 import json
-import re
-import shutil
 import sqlite3
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from harness.command_line import scrub
 from harness.judge import judge_infra
 from harness.legible import legible, legible_json
 from harness.model import Cell, CellResult, Record, Verdict
+from harness.store_file import (
+    BUSY_SECONDS,
+    StoreError,
+    StoreFailed,
+    explained,
+    prepare,
+    transaction,
+    use_log,
+)
+
+__all__ = ["FILE_NAME", "Run", "Sighting", "Store", "StoreError", "StoreFailed"]
 
 FILE_NAME = "harness.sqlite"
-SCHEMA_VERSION = 1
-_BUSY_SECONDS = 30.0
-
-_SCHEMA = """
-CREATE TABLE run (
-    id TEXT PRIMARY KEY, matrix_digest TEXT NOT NULL, started REAL NOT NULL, finished REAL,
-    argv TEXT NOT NULL, versions TEXT NOT NULL, host TEXT NOT NULL
-);
-CREATE TABLE planned (
-    run_id TEXT NOT NULL REFERENCES run (id), position INTEGER NOT NULL, cell_id TEXT NOT NULL,
-    cell TEXT NOT NULL, PRIMARY KEY (run_id, cell_id)
-);
-CREATE TABLE result (
-    run_id TEXT NOT NULL REFERENCES run (id), cell_id TEXT NOT NULL, verdict TEXT NOT NULL,
-    signature TEXT, recorded REAL NOT NULL, result TEXT NOT NULL, PRIMARY KEY (run_id, cell_id)
-);
-CREATE INDEX result_signature ON result (signature);
-"""
 
 # Verdicts worth keeping when an interrupted run is taken up again: the others may turn out better.
 _INCONCLUSIVE = frozenset(
     {Verdict.NOT_RUN, Verdict.TAINTED, Verdict.SKIPPED, Verdict.INFRA_ERROR, Verdict.TOOLCHAIN_BROKEN}
 )
-_SECRET = re.compile(r"token|secret|passw|credential|api[-_]?key|auth", re.IGNORECASE)
-_URL_USER = re.compile(r"(?<=://)[^/@\s]+@")
-
-
-class StoreError(Exception):
-    """The result store cannot be read or written; the text says which file, why, and what to do."""
-
-
-class StoreFailed(StoreError):
-    """An open result store failed under a run: its disk is full, read-only all of a sudden, or gone."""
 
 
 KERNELS_FOLDER = "kernels_folder"
@@ -112,15 +94,15 @@ class Store:
         """Open the store of a result directory, making both if need be. Raises StoreError, and
         StoreFailed where the disk is full."""
         path = out / FILE_NAME
-        with _explained(path, refusal=StoreError):
+        with explained(path, refusal=StoreError):
             out.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(
-                path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+                path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
             try:
-                _use_log(connection)
+                use_log(connection)
                 connection.execute("PRAGMA synchronous = NORMAL")
-                _prepare(path, connection)
+                prepare(path, connection)
             except BaseException:
                 connection.close()
                 raise
@@ -299,105 +281,10 @@ class Store:
     # --- the file -----------------------------------------------------------------------------
 
     def _read(self, query: str, arguments: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        with self._lock, _explained(self.path):
+        with self._lock, explained(self.path):
             return self._connection.execute(query, arguments).fetchall()
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, _explained(self.path), _transaction(self._connection):
+        with self._lock, explained(self.path), transaction(self._connection):
             yield self._connection
-
-
-def scrub(argv: Sequence[str]) -> list[str]:
-    """A command line fit to be kept: secrets masked, the home directory as ~."""
-    home = str(Path.home())
-    cleaned: list[str] = []
-    masked = False
-    for word in argv:
-        name, equals, _ = word.partition("=")
-        secret = bool(_SECRET.search(name))
-        if masked:
-            cleaned.append("***")
-        elif secret and equals:
-            cleaned.append(f"{name}=***")
-        else:
-            shown = _URL_USER.sub("***@", word)
-            cleaned.append(shown.replace(home, "~") if len(home) > 1 else shown)
-        masked = not masked and not equals and secret and word.startswith("-")
-    return cleaned
-
-
-def _use_log(connection: sqlite3.Connection) -> None:
-    """Write-ahead logging. SQLite does not wait for a process that is switching it on, so we do."""
-    deadline = time.monotonic() + _BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
-
-
-def _prepare(path: Path, connection: sqlite3.Connection) -> None:
-    """Lay the tables, or refuse a file whose schema is not ours."""
-    with _transaction(connection):
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version == 0:
-            for statement in filter(str.strip, _SCHEMA.split(";")):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        elif version > SCHEMA_VERSION:
-            raise StoreError(
-                f"The result store {path} was written by a newer harness (schema {version}, this one knows "
-                f"{SCHEMA_VERSION}): upgrade the harness or choose another directory with --out."
-            )
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """One immediate transaction: all of it or nothing is kept."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-@contextmanager
-def _explained(path: Path, refusal: type[StoreError] = StoreFailed) -> Iterator[None]:
-    """Turn what SQLite and the file system raise into one sentence that names file and remedy."""
-    try:
-        yield
-    except (sqlite3.Error, OSError) as error:
-        kind = StoreFailed if _is_full(error, path) else refusal
-        raise kind(f"The result store {path} {_reason(error, path)}.") from error
-
-
-def _is_full(error: sqlite3.Error | OSError, path: Path) -> bool:
-    """Whether the disk is full. SQLite says no more than I/O error where its log cannot grow."""
-    said = str(error)
-    if "disk I/O error" in said:
-        with suppress(OSError):
-            return shutil.disk_usage(path.parent).free == 0
-    return "full" in said or "No space left" in said or "quota" in said
-
-
-def _reason(error: sqlite3.Error | OSError, path: Path) -> str:
-    said = str(error)
-    elsewhere = "choose another directory with --out"
-    if _is_full(error, path):
-        return f"cannot be written because the disk is full: free some space or {elsewhere}"
-    if "readonly" in said or isinstance(error, PermissionError):
-        return f"cannot be written for lack of permission: allow it or {elsewhere}"
-    if "unable to open" in said or isinstance(error, FileExistsError | NotADirectoryError):
-        return f"cannot be opened: {elsewhere}"
-    if "not a database" in said or "malformed" in said:
-        return f"is damaged ({said}): move it away or {elsewhere}"
-    if "locked" in said:
-        return f"stayed locked by another process for {_BUSY_SECONDS:.0f} s: wait for it or {elsewhere}"
-    return f"failed ({said}): {elsewhere}"

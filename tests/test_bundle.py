@@ -49,7 +49,7 @@ def test_a_damaged_cubin_is_noticed(bundle: Bundle, tmp_path: Path) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_one_wrong_byte_anywhere_is_harmless_or_told_in_a_sentence(
     bundle: Bundle, tmp_path: Path, data: st.DataObject
 ) -> None:
@@ -85,7 +85,7 @@ def test_a_cubin_that_a_wrong_byte_hides_is_missed(bundle: Bundle, tmp_path: Pat
 
 
 @given(data=st.data())
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_bundle_that_was_cut_off_is_told_in_a_sentence(
     bundle: Bundle, tmp_path: Path, data: st.DataObject
 ) -> None:

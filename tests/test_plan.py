@@ -4,7 +4,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.matrix import Generator, Matrix, load_matrix
@@ -55,7 +55,6 @@ def test_a_run_on_a_device_follows_on_its_compile(matrix: Matrix) -> None:
 
 
 @given(matrices, st.integers(1, 5))
-@settings(deadline=None)
 def test_shards_are_disjoint_and_together_everything(matrix: Matrix, parts: int) -> None:
     shards = [list(plan(matrix, shard=(i, parts))) for i in range(1, parts + 1)]
     assert sum(map(len, shards)) == count(matrix)
@@ -82,10 +81,10 @@ def test_ids_are_the_same_on_every_machine() -> None:
 
 
 def test_planning_is_lazy() -> None:
-    cases = tuple(Case("rmsnorm.tiled", (m, 8), "float32") for m in range(50_000))
+    cases = tuple(Case("rmsnorm.tiled", (m, 8), "float32") for m in range(5_000))
     endless = Matrix(Path("m.toml"), TOOLCHAINS, ARCHS, (), cases)
     assert len(list(islice(plan(endless), 7))) == 7
-    assert count(endless) == 300_000
+    assert count(endless) == 30_000
 
 
 def test_all_cells_of_a_case_are_neighbours() -> None:

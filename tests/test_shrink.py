@@ -32,7 +32,7 @@ def case_of(rows: int, columns: int, occupancy: int | None = 16, **changes: Any)
     return replace(Case(KERNEL, (rows, columns), "bfloat16", Hints(occupancy), knobs), **changes)
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.nested_given])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.nested_given])
 @given(
     rows=st.integers(0, 300),
     columns=st.integers(1, 300),

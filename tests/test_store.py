@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 from made_results import Maker
 
+from harness.command_line import scrub
 from harness.judge import judge_not_run
 from harness.model import Cell, CellResult, Judgement, Verdict
-from harness.store import FILE_NAME, SCHEMA_VERSION, Store, StoreError, scrub
+from harness.store import FILE_NAME, Store, StoreError
+from harness.store_file import SCHEMA_VERSION
 
 
 def not_run(cell: Cell) -> CellResult:

@@ -63,36 +63,49 @@ def leave_with_all_written(program: Callable[[], object]) -> NoReturn:
 
 def _run(command: Callable[[], int], stopping: Stopping) -> int:
     """What the command returns; what it raises becomes one sentence on stderr and an exit code."""
+    try:
+        return command()
+    except BrokenPipeError:
+        raise
+    except KeyboardInterrupt:
+        number = stopping.heard or signal.SIGINT
+        how = "interrupted" if number is signal.SIGINT else f"stopped by {number.name}"
+        _complain(f"{how}; everything finished so far is saved", style="yellow")
+        return 128 + number
+    except Exception as error:
+        code = _blamed_on(error)
+        if code is None:
+            raise
+        _complain(f"the machine failed: {error}" if code is Exit.MACHINE_FAILED else str(error))
+        return code
+
+
+def _blamed_on(error: Exception) -> Exit | None:
+    """Whether the machine or the request is to blame; None for a fault of our own.
+
+    The classes are imported only here, because they would load every stage for a command that needs none.
+    """
+    if isinstance(error, OSError):
+        return Exit.MACHINE_FAILED
     from harness.bundle import BundleError
     from harness.commands.explain import NothingToExplain
     from harness.commands.workaround import NoWorkaround
     from harness.compile.cache import CacheError
     from harness.gate.select import SelectionError
+    from harness.kernels.description import KernelFileError
     from harness.matrix import MatrixError
     from harness.report.jsonl import ResultsError as RowsError
     from harness.store import StoreError as ResultsError
     from harness.store import StoreFailed as ResultsFailed
     from harness.toolchain import ProvisionError, StoreError, StoreFailed
 
+    if isinstance(error, CacheError | StoreFailed | ResultsFailed):
+        return Exit.MACHINE_FAILED
     wrong = (
         *(BundleError, MatrixError, NothingToExplain, ProvisionError, StoreError),
-        *(NoWorkaround, ResultsError, RowsError, SelectionError),
+        *(KernelFileError, NoWorkaround, ResultsError, RowsError, SelectionError),
     )
-    try:
-        return command()
-    except BrokenPipeError:
-        raise
-    except (CacheError, OSError, StoreFailed, ResultsFailed) as error:
-        _complain(f"the machine failed: {error}")
-        return Exit.MACHINE_FAILED
-    except wrong as error:
-        _complain(str(error))
-        return Exit.WRONG_REQUEST
-    except KeyboardInterrupt:
-        number = stopping.heard or signal.SIGINT
-        how = "interrupted" if number is signal.SIGINT else f"stopped by {number.name}"
-        _complain(f"{how}; everything finished so far is saved", style="yellow")
-        return 128 + number
+    return Exit.WRONG_REQUEST if isinstance(error, wrong) else None
 
 
 def _complain(text: str, style: str = "red") -> None:

@@ -1,7 +1,8 @@
 """The tracer: turns kernels into TileIR bytecode inside one cuda-tile's environment.
 
 Started by path as `python -I tracer_worker.py FRONTEND_ROOT`, where FRONTEND_ROOT is a directory with
-`cuda/tile` in it. Imports the standard library and cuda.tile only. It never calls a compiler.
+`cuda/tile` in it. Imports the standard library and cuda.tile only, and is one file, because nothing of this
+package can be imported there. It never calls a compiler.
 
 Protocol: one JSON object a line. The worker first says hello with its version and the bytecode
 versions it writes; then it answers each request, and exits at end of file. Before the answer, which has a

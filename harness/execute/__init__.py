@@ -1,10 +1,10 @@
 """Running compiled cases on GPUs: `execute` turns launches into observations, `judge_run` judges them.
 
 inputs, reference, bounds, compare    what goes in, what may come out (numpy, no GPU)
-worker, session, gpu, arena, timing      the GPU process, with canary and channel
-pool, watch, handle                   many of them: clocks, isolation, confirmation
+worker, session, data, gpu, arena     the GPU process, with engine, timing, canary and channel
+pool, garage, feed, watch, handle     many of them: clocks, isolation, confirmation
 device, match, coredump               what is here, what a hang looked like from inside
-protocol, verdict                     the values, and what they mean
+protocol, verdict, outputs            the values, and what they mean
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.execute.pool import PoolOptions
+    from harness.execute.options import PoolOptions
     from harness.execute.protocol import Gpu, Launch, Observation
     from harness.execute.verdict import judge_run
     from harness.process import Supervisor
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Gpu", "Launch", "Observation", "PoolOptions", "execute", "judge_run"]
 
 _HOMES = {"Gpu": "protocol", "Launch": "protocol", "Observation": "protocol"} | {
-    "PoolOptions": "pool",
+    "PoolOptions": "options",
     "judge_run": "verdict",
 }
 

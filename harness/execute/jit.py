@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from harness.execute.pool import PoolOptions
+from harness.execute.options import PoolOptions
 from harness.model import Toolchain
 
 NEEDED = ("torch", "numpy", "ml_dtypes", "cuda.bindings")

@@ -2,8 +2,7 @@
 
 A thread takes a case when a GPU has a *place* free: `workers` places per GPU. A case that takes
 long gives its place up at once and waits out its deadline beside the others, up to `waiting` of
-them, so that a hang costs no throughput. Processes are kept warm and taken most recently used first;
-`spares` more are always starting, so that a replacement is ready when it is needed.
+them, so that a hang costs no throughput. `garage.py` keeps the processes, `feed.py` deals out the launches.
 
 After a hang or a fault every process on that GPU must pass the canary before its next case; if two
 processes cannot, or a process survives SIGKILL, the GPU is set aside and what was left for it is not run.
@@ -13,143 +12,26 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from harness.execute import coredump
 from harness.execute.coredump import DumpPaths
-from harness.execute.handle import WORKER, Gone, Handle, Silent
-from harness.execute.protocol import Evidence, Garbled, Gpu, Launch, Observation, Outcome, Stage
+from harness.execute.feed import Feed, Report, Running
+from harness.execute.garage import Garage, NoWorker, canary_problem
+from harness.execute.handle import Handle
+from harness.execute.options import PoolOptions
+from harness.execute.protocol import Evidence, Gpu, Launch, Observation, Outcome, Stage
 from harness.execute.watch import Watched, watch
-from harness.process import Cancelled, ProcessError, Supervisor
+from harness.process import Cancelled, Supervisor
 
-CANARY_SECONDS = 10.0
 CANARY_TRIES = 2
-START_TRIES = 3
-
-
-@dataclass(frozen=True)
-class PoolOptions:
-    """How to run. `workers` and `waiting` are per GPU; seconds where it says so.
-
-    `isolation`: "worker" keeps processes warm from case to case, "process" gives every case its own.
-    """
-
-    workers: int = 6
-    waiting: int = 24
-    spares: int = 2
-    isolation: str = "worker"
-    start_up_seconds: float = 60.0
-    overdue_seconds: float = 0.5
-    confirm: bool = True
-    worker_argv: tuple[str, ...] = WORKER
-
-
-class NoWorker(Exception):
-    """No process could be made ready; the text says why."""
 
 
 class _Quarantined(Exception):
     """The GPU was set aside."""
-
-
-class _Garage:
-    """The processes of one GPU: warm and idle, or starting."""
-
-    def __init__(self, pool: Pool, gpu: Gpu) -> None:
-        self._pool = pool
-        self._gpu = gpu
-        self._lock = threading.Lock()
-        self._idle: list[Handle] = []
-        self._starting: deque[Handle] = deque()
-        self._failures = 0
-        self._closed = False
-
-    def take(self, *, fresh: bool, dump: DumpPaths | None = None, on_fault: bool = False) -> Handle:
-        """A warm process; with `fresh` one that has run nothing, with `dump` one set up to dump core."""
-        if dump is not None:
-            return self._warm(self._start(dump, on_fault=on_fault))
-        while True:
-            with self._lock:
-                handle: Handle | None = None
-                if self._idle and not fresh:
-                    handle = self._idle.pop()
-                elif self._starting:
-                    handle = self._starting.popleft()
-            try:
-                return self._warm(handle or self._start())
-            except NoWorker:
-                self._failures += 1
-                if self._failures >= START_TRIES:
-                    raise
-            finally:
-                self.top_up()
-
-    def put_back(self, handle: Handle) -> None:
-        with self._lock:
-            if not self._closed:
-                self._idle.append(handle)
-                return
-        handle.close()
-
-    def top_up(self) -> None:
-        """Have as many spares starting as the options ask for."""
-        if self._failures or self._closed:
-            return
-        options = self._pool.options
-        wanted = options.spares if options.isolation == "worker" else max(options.spares, options.workers)
-        with self._lock:
-            missing = wanted - len(self._starting) - len(self._idle)
-        for _ in range(missing):
-            try:
-                handle = self._start()
-            except (ProcessError, OSError):
-                return
-            with self._lock:
-                self._starting.append(handle)
-
-    def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            handles = [*self._idle, *self._starting]
-            self._idle.clear()
-            self._starting.clear()
-        for handle in handles:
-            handle.kill()
-
-    def _start(self, dump: DumpPaths | None = None, *, on_fault: bool = False) -> Handle:
-        extra = coredump.environment(dump, on_fault=on_fault) if dump else {}
-        return Handle(self._pool.supervisor, self._gpu.uuid, self._pool.options.worker_argv, extra, dump)
-
-    def _warm(self, handle: Handle) -> Handle:
-        """Wait until the process says that it is ready; its start-up has a clock of its own."""
-        if handle.warm:
-            return handle
-        until = handle.started + self._pool.options.start_up_seconds
-        try:
-            while True:
-                message = handle.receive(max(until, time.monotonic() + 1.0))
-                if message["say"] == "ready":
-                    handle.warm = True
-                    self._failures = 0
-                    return handle
-                if message["say"] != "stage":
-                    raise NoWorker(str(message.get("message", message["say"])))
-        except Silent:
-            why = f"it was not ready after {self._pool.options.start_up_seconds:g} s"
-        except Gone:
-            handle.ended(1.0)
-            why = f"it died while starting: {_last_line(handle.stderr)}"
-        except (Garbled, NoWorker) as error:
-            why = str(error)
-        except BaseException:
-            handle.kill()
-            raise
-        handle.kill()
-        raise NoWorker(f"the GPU process did not start: {why}")
 
 
 class _Lane:
@@ -157,7 +39,7 @@ class _Lane:
 
     def __init__(self, pool: Pool, gpu: Gpu) -> None:
         self.gpu = gpu
-        self.garage = _Garage(pool, gpu)
+        self.garage = Garage(pool.supervisor, pool.options, gpu)
         self.places = threading.Semaphore(pool.options.workers)
         self.epoch = 0
         self.quarantined: str | None = None
@@ -202,9 +84,9 @@ class Pool:
 
         What cannot be run any more, after Ctrl-C or when every GPU is set aside, is reported `not_run`.
         """
-        feed = _Feed(launches, self._retry)
-        report = _Report(on_result)
-        running = _Running()
+        feed = Feed(launches, self._retry)
+        report = Report(on_result)
+        running = Running()
         try:
             for lane in self._lanes:
                 lane.garage.top_up()
@@ -231,7 +113,7 @@ class Pool:
         if feed.error is not None:
             raise feed.error
 
-    def _serve(self, lane: _Lane, feed: _Feed, report: _Report) -> None:
+    def _serve(self, lane: _Lane, feed: Feed, report: Report) -> None:
         """One thread: a case at a time, for as long as there are cases and the GPU is trusted."""
         while lane.quarantined is None and feed.wait():
             place = _Place(lane)
@@ -364,7 +246,7 @@ class Pool:
             epoch = lane.epoch
             if handle.epoch == epoch:
                 return handle
-            problem = _canary(handle)
+            problem = canary_problem(handle)
             if not problem:
                 handle.epoch = epoch
                 return handle
@@ -376,146 +258,9 @@ class Pool:
         raise _Quarantined(lane.quarantined)
 
 
-def _canary(handle: Handle) -> str:
-    """Run the known-good kernel; "" or what went wrong."""
-    try:
-        handle.send({"do": "canary"}, CANARY_SECONDS)
-        message = handle.receive(time.monotonic() + CANARY_SECONDS)
-    except Silent:
-        return f"it did not end within {CANARY_SECONDS:g} s"
-    except Gone:
-        return f"its process died: {_last_line(handle.stderr)}"
-    except Garbled as error:
-        return str(error)
-    if message["say"] != "canary":
-        return f"its process answered {message['say']!r}"
-    return str(message.get("problem") or "")
-
-
-class _Feed:
-    """The launches, read lazily by whichever thread has a place; a launch can be given back."""
-
-    def __init__(self, launches: Iterable[Launch], retry: deque[Launch]) -> None:
-        self._launches: Iterator[Launch] = iter(launches)
-        self._retry = retry
-        self._changed = threading.Condition()
-        self._under_way = 0
-        self._dry = False
-        self.reason = ""
-        self.error: BaseException | None = None
-
-    def wait(self) -> bool:
-        """Wait until there may be something to take; False when there never will be again.
-
-        A case under way may be given back, so the last of them has to end first. No place is held meanwhile.
-        """
-        with self._changed:
-            while self._dry and not self._retry and self._under_way and not self.reason:
-                self._changed.wait()
-            return not self.reason and not (self._dry and not self._retry)
-
-    def take(self) -> Launch | None:
-        """The next launch, if there is one now."""
-        with self._changed:
-            if self.reason:
-                return None
-            launch = self._retry.popleft() if self._retry else None
-            if launch is None and not self._dry:
-                try:
-                    launch = next(self._launches, None)
-                except Exception as error:
-                    self.error = error
-                self._dry = launch is None
-            if launch is not None:
-                self._under_way += 1
-            self._changed.notify_all()
-            return launch
-
-    def done(self) -> None:
-        with self._changed:
-            self._under_way -= 1
-            self._changed.notify_all()
-
-    def give_back(self, launch: Launch) -> None:
-        with self._changed:
-            self._retry.append(launch)
-            self._under_way -= 1
-            self._changed.notify_all()
-
-    def stop(self, reason: str) -> None:
-        with self._changed:
-            self.reason = reason
-            self._changed.notify_all()
-
-    def rest(self) -> Iterator[Launch]:
-        """What nobody took."""
-        with self._changed:
-            yield from self._retry
-            self._retry.clear()
-            yield from self._launches
-
-
-class _Running:
-    """Threads, and a way to wait for all of them that Ctrl-C may interrupt.
-
-    An interrupted `Thread.join` takes the thread for ended in CPython 3.11 and 3.12.
-    """
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._count = 0
-
-    def start(self, name: str, work: Callable[[], None]) -> None:
-        def run() -> None:
-            try:
-                work()
-            finally:
-                with self._changed:
-                    self._count -= 1
-                    self._changed.notify_all()
-
-        with self._changed:
-            self._count += 1
-        try:
-            threading.Thread(target=run, name=name, daemon=True).start()
-        except BaseException:
-            with self._changed:
-                self._count -= 1
-            raise
-
-    def wait(self) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: not self._count)
-
-
-class _Report:
-    """Calls back one at a time. An exception of the callback ends nothing half-way: it is raised last."""
-
-    def __init__(self, on_result: Callable[[Launch, Observation], None]) -> None:
-        self._on_result = on_result
-        self._lock = threading.Lock()
-        self._error: BaseException | None = None
-
-    def __call__(self, launch: Launch, observation: Observation) -> None:
-        with self._lock:
-            try:
-                self._on_result(launch, observation)
-            except Exception as error:
-                self._error = self._error or error
-
-    def check(self) -> None:
-        if self._error is not None:
-            raise self._error
-
-
 def _plain(launch: Launch, outcome: Outcome, message: str, gpu: Gpu | None) -> Observation:
     return Observation(case=launch.case, outcome=outcome, stage=Stage.START_UP, message=message, gpu=gpu)
 
 
 def _not_run(launch: Launch, reason: str) -> Observation:
     return _plain(launch, Outcome.NOT_RUN, reason or "was not run", None)
-
-
-def _last_line(text: str) -> str:
-    lines = [line for line in text.strip().splitlines() if line.strip()]
-    return lines[-1].strip() if lines else "it said nothing"

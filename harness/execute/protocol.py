@@ -3,6 +3,8 @@
 A `Launch` is everything a GPU process needs to know about a case; an `Observation` is everything
 that was seen. Both are plain JSON. Neither mentions a verdict: judging is `verdict.py`'s.
 
+The values are many and have no logic; they are one file because two processes must agree on all of them.
+
 On the wire every message is one JSON object on one line with a "say" (worker to pool) or a "do" (pool
 to worker). They travel over pipes of their own, so nothing printed to standard output can
 be mistaken for one.

@@ -8,36 +8,20 @@ leaves: a context that saw one is not reused.
 from __future__ import annotations
 
 import traceback
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from harness.execute import canary, inputs, reference, relations, timing
+from harness.execute import canary, relations, timing
 from harness.execute.arena import Arena, Bytes, Elements, poison_word
-from harness.execute.bounds import Expectation
 from harness.execute.channel import Channel
 from harness.execute.compare import describe, examine
+from harness.execute.data import Data, DataCache, data_key, expected_of
 from harness.execute.engine import CubinEngine, Engine
-from harness.execute.formats import Array
 from harness.execute.gpu import DriverError, Gpu
-from harness.execute.protocol import (
-    EXPRESSIONS,
-    Launch,
-    Observation,
-    Outcome,
-    Relation,
-    RelationSeen,
-    Stage,
-    Timing,
-)
-from harness.execute.references.expression import expectations
-from harness.model import digest_of
-
-CACHE_BYTES = 2 << 30
-"""Inputs and references kept per worker."""
+from harness.execute.protocol import Launch, Observation, Outcome, Relation, RelationSeen, Stage, Timing
 
 FAULTS = frozenset(
     f"CUDA_ERROR_{name}"
@@ -59,80 +43,6 @@ FAULTS = frozenset(
     )
 )
 """What the driver says of a kernel that trapped. The context does not survive it."""
-
-
-@dataclass(frozen=True)
-class Data:
-    """What a case's data recipe comes to: inputs by array name, expectations by array name."""
-
-    inputs: dict[str, Array]
-    expected: dict[str, Expectation]
-
-    @property
-    def nbytes(self) -> int:
-        return sum(a.nbytes for a in self.inputs.values()) + sum(e.nbytes for e in self.expected.values())
-
-
-class DataCache:
-    """Inputs and references, made once and shared by all hints and toolchains that see the same data."""
-
-    def __init__(self, limit: int = CACHE_BYTES) -> None:
-        self._limit = limit
-        self._kept: OrderedDict[str, Data] = OrderedDict()
-
-    def get(self, launch: Launch) -> Data:
-        key = data_key(launch)
-        if key not in self._kept:
-            self._kept[key] = make_data(launch)
-            while len(self._kept) > 1 and sum(d.nbytes for d in self._kept.values()) > self._limit:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
-        return self._kept[key]
-
-
-def data_key(launch: Launch) -> str:
-    """A name for the case's data: equal for all hints, toolchains and layouts."""
-    arrays = [[a.name, a.dtype, a.shape, a.role, a.values] for a in launch.arrays]
-    asked: dict[str, Any] = launch.reference.to_json() if launch.reference else {}
-    known = reference.REFERENCES.get(asked.get("name", ""))
-    if known is not None:
-        asked["parameters"] = {k: v for k, v in asked["parameters"].items() if k in known.parameters}
-    return digest_of([launch.seed, arrays, asked])
-
-
-def make_data(launch: Launch) -> Data:
-    made = {
-        a.name: inputs.make(launch.seed, a.name, a.dtype, a.shape, a.values)
-        for a in launch.arrays
-        if a.role != "out"
-    }
-    return Data(made, expected_of(launch, made))
-
-
-def expected_of(launch: Launch, made: Mapping[str, Array]) -> dict[str, Expectation]:
-    """What the outputs may be for these inputs, by array name; nothing where no reference is known."""
-    if launch.reference is None:
-        return {}
-    if launch.reference.name == EXPRESSIONS:
-        return expectations(
-            launch.reference.expressions,
-            made,
-            launch.reference.parameters,
-            {a.name: (a.dtype, a.shape) for a in launch.arrays if a.role != "in"},
-            launch.reference.tolerances,
-        )
-    if launch.reference.name not in reference.REFERENCES:
-        raise ValueError(
-            f"no reference is named {launch.reference.name!r}; there are {', '.join(reference.REFERENCES)}"
-        )
-    names = launch.reference.roles
-    roles = {name: role for role, name in names.items()}
-    expected = reference.REFERENCES[launch.reference.name].compute(
-        {roles.get(name, name): values for name, values in made.items()},
-        launch.reference.parameters,
-        {roles.get(a.name, a.name): a.dtype for a in launch.arrays if a.role != "in"},
-    )
-    return {names.get(role, role): e for role, e in expected.items()}
 
 
 class Session:

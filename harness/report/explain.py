@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Sequence
 
 from rich import box
@@ -12,16 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.cluster import Finding, shape_text, value_text
-from harness.model import CellResult, CompileOutcome, Inspection, PoolBooks, TraceOutcome, Verdict
+from harness.model import CellResult, CompileOutcome, Inspection, PoolBooks, TraceOutcome
+from harness.report.compiler_alone import compiler_alone
 from harness.report.jsonl import row
 from harness.report.words import LOOKS, chosen_text, plain
 
 SassContext = Callable[[int], Sequence[str]]
 """Lines of machine code around a byte offset, source lines in between where they are known."""
 
-_PACKAGES = {"tileiras": "nvidia-cuda-tileiras", "nvvm": "nvidia-nvvm", "ptxas": "nvidia-cuda-nvcc"}
-
-_TREE = "backend/nvidia/cu13"
 _SHOWN_CELLS = 8
 
 
@@ -232,25 +229,11 @@ def _related(story: _Story, finding: Finding) -> None:
 
 
 def _reproduce(story: _Story, result: CellResult, bytecode: str | None) -> None:
-    """Commands that need neither this harness nor a GPU, once the bytecode is at hand."""
-    sha256 = result.trace.bytecode_sha256 if result.trace else None
-    if sha256 is None or result.verdict in (Verdict.SKIPPED, Verdict.NOT_RUN):
+    commands = compiler_alone(result, bytecode)
+    if not commands:
         return
     story.heading("See it again")
-    asked, decorated = result.cell.case.hints.opt_level, result.trace.opt_level if result.trace else None
-    level = next((value for value in (asked, decorated) if value is not None), 3)
-    components = row(result)["components"]
-    pins = [f"{_PACKAGES[name]}=={version}" for name, version in components.items() if version]
-    source = bytecode or f"{sha256}.bc"
-    commands = [["uv", "pip", "install", "--target", "backend", *pins]]
-    if (components["tileiras"] or "").startswith("13.1."):
-        # This one looks for libnvvm where no package puts it.
-        commands.append(["mkdir", "-p", f"{_TREE}/nvvm/lib64"])
-        commands.append(["ln", f"{_TREE}/lib/libnvvm.so.4", f"{_TREE}/nvvm/lib64/libnvvm.so"])
-    tileiras = [f"{_TREE}/bin/tileiras", source, "-o", "kernel.cubin", "--gpu-name", result.cell.arch]
-    commands.append([*tileiras, f"-O{level}", "--lineinfo"])
-    commands.append(["nvdisasm", "-g", "-c", "kernel.cubin"])
-    story.listing(shlex.join(command) for command in commands)
+    story.listing(commands)
     if bytecode is None:
         story.line("The bytecode is kept in the store under its SHA-256.", "dim")
 

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from harness.gate.decide import SHOWN_DETAILS, Answer, Decision, Reason, Weight
+from harness.gate.decision import SHOWN_DETAILS, Answer, Decision, Reason, Weight
 from harness.report.words import count_text, is_ascii, plain
 
 _STYLES = {Answer.GO: "bold green", Answer.NO_GO: "bold red", Answer.CANNOT_TELL: "bold yellow"}

@@ -13,7 +13,7 @@ import junitparser
 from junitparser import xunit2
 
 from harness.gate.compare import Change, Pair
-from harness.gate.decide import Decision, Reason, Weight
+from harness.gate.decision import Decision, Reason, Weight
 from harness.plan import describe
 from harness.report.junit import write_document, xml_text
 

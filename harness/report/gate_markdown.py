@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from harness.gate.decide import Answer, Decision, Reason, Weight
+from harness.gate.decision import Answer, Decision, Reason, Weight
 from harness.report.words import count_text, plain
 
 MAX_DETAILS = 20

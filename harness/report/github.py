@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from harness.gate.decide import Decision, Reason, Weight
+from harness.gate.decision import Decision, Reason, Weight
 from harness.report.words import plain
 
 MAX_ANNOTATIONS = 10

@@ -16,6 +16,7 @@ from typing import Any
 from harness.cluster import AdviceGroup, Finding, arch_key, findings, shape_text, value_text
 from harness.legible import legible, legible_json
 from harness.model import Case, CellResult, Verdict
+from harness.report.compiler_alone import compiler_alone
 from harness.report.jsonl import seconds
 from harness.report.table import backend_text
 from harness.report.words import LOOKS, reported
@@ -233,6 +234,7 @@ def _blocks(result: CellResult, sass: _Disassembly) -> list[str]:
             for name in ("tileiras", "nvvm", "ptxas")
         },
         "seconds": result.seconds,
+        "alone": compiler_alone(result),
     }
     whole = [
         {**judgement, "evidence": evidence},

@@ -20,7 +20,6 @@ import os
 import re
 import secrets
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,13 +28,12 @@ from typing import Any
 import platformdirs
 
 from harness.toolchain.errors import StoreError, StoreFailed
+from harness.toolchain.locks import LOCK_PATIENCE_SECONDS, claim_lock, try_lock, wait_for_lock
 from harness.toolchain.marker import MARKER, is_marked, is_store, mark
 
 STORE_VARIABLE = "HARNESS_STORE"
 """Environment variable that moves the store."""
 
-_LOCK_PATIENCE_SECONDS = 900.0
-_LOCK_PAUSE_SECONDS = 0.05
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _NOT_ALLOWED = (errno.EROFS, errno.EACCES, errno.EPERM)
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
@@ -63,7 +61,7 @@ class Store:
         self,
         name: str,
         waiting: Callable[[], None] | None = None,
-        patience: float = _LOCK_PATIENCE_SECONDS,
+        patience: float = LOCK_PATIENCE_SECONDS,
     ) -> Iterator[None]:
         """Hold the lock of this name against other processes and threads.
 
@@ -74,13 +72,13 @@ class Store:
         with self.guarded():
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            _wait_for_lock(fd, fcntl.LOCK_EX, path, waiting, patience)
+            wait_for_lock(fd, fcntl.LOCK_EX, path, waiting, patience)
             yield
         finally:
             os.close(fd)
 
     @contextlib.contextmanager
-    def shared(self, patience: float = _LOCK_PATIENCE_SECONDS) -> Iterator[None]:
+    def shared(self, patience: float = LOCK_PATIENCE_SECONDS) -> Iterator[None]:
         """Use the store together with other runs, and keep `clean` off; waits for one that is at work."""
         if not self.writable and not is_marked(self.root):
             yield  # an older store that nobody can mark, and nobody can clean
@@ -89,7 +87,7 @@ class Store:
         with self.guarded():
             fd = os.open(marker, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            _wait_for_lock(fd, fcntl.LOCK_SH, marker, None, patience)
+            wait_for_lock(fd, fcntl.LOCK_SH, marker, None, patience)
             yield
         finally:
             os.close(fd)
@@ -100,7 +98,7 @@ class Store:
         with self.guarded():
             fd = os.open(self.root / MARKER, os.O_RDWR | os.O_CLOEXEC)
         try:
-            if not _try_lock(fd):
+            if not try_lock(fd):
                 raise StoreError(
                     f"a run is using the store {self.root}; wait for its end, or end it, and try again"
                 )
@@ -114,7 +112,7 @@ class Store:
         path = self.directory("scratch") / f"{plain_name(purpose)}-{os.getpid()}-{secrets.token_hex(6)}"
         claim = path.with_name(path.name + ".lock")
         with self.guarded():
-            fd = _claim(claim)
+            fd = claim_lock(claim)
         try:
             with self.guarded():
                 path.mkdir()
@@ -187,7 +185,7 @@ class Store:
             except OSError:
                 continue
             try:
-                if _try_lock(fd):
+                if try_lock(fd):
                     _remove(claim.with_suffix(""), claim)
                     swept += 1
             finally:
@@ -277,37 +275,6 @@ def _existing(path: Path) -> Path:
 
 def _megabytes(count: int) -> str:
     return f"{count / 1e6:.0f} MB"
-
-
-def _wait_for_lock(
-    fd: int, kind: int, path: Path, waiting: Callable[[], None] | None, patience: float
-) -> None:
-    until = time.monotonic() + patience
-    while not _try_lock(fd, kind):
-        if time.monotonic() >= until:
-            raise StoreFailed(
-                f"{path} has been held by another process for {patience:g} s; end that process and run again"
-            )
-        if waiting is not None:
-            waiting()
-        time.sleep(_LOCK_PAUSE_SECONDS)
-
-
-def _try_lock(fd: int, kind: int = fcntl.LOCK_EX) -> bool:
-    try:
-        fcntl.flock(fd, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _claim(path: Path) -> int:
-    """Make and hold a lock file; retried where a sweeper took it between making and holding."""
-    while True:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        if _try_lock(fd) and path.exists():
-            return fd
-        os.close(fd)
 
 
 def _remove(path: Path, claim: Path) -> None:

@@ -1,6 +1,7 @@
 """A stand-in for torch where there is none: tensors that only know shape, strides and dtype.
 
-Imports the standard library only: it is loaded by path into the process that runs a reader's script.
+Imports the standard library only, and is one file: it is loaded by path into the process that runs a reader's
+script, in an environment that has nothing of this package.
 What the stand-in does not know answers with `Anything`, so that a script gets as far as its launch.
 """
 

@@ -51,6 +51,7 @@ def bundle_at(folder: Path, make: Maker, symbol: str) -> Path:
     return folder / "b"
 
 
+@pytest.mark.slow
 def test_all_parts_are_measured(
     script: ModuleType,
     make: Maker,

@@ -22,7 +22,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
-SHARED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+SHARED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @given(data=st.binary(max_size=200))

@@ -10,16 +10,10 @@ import time
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-from fake_driver import FakeDriver, Params, memory_at
+from fake_driver import FakeDriver, sing
 from test_session import KERNELS
 
-from harness.execute import canary, worker
-
-
-def sing(driver: FakeDriver, grid: tuple[int, int, int], address: int) -> None:
-    out = memory_at(int(Params(address).next(np.uint64)), canary.COUNT, np.uint32)
-    out[:] = 3 * np.arange(canary.COUNT) + 1
+from harness.execute import worker
 
 
 def spin(driver: FakeDriver, grid: tuple[int, int, int], address: int) -> None:

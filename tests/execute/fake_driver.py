@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from harness.execute import canary
+
 
 class CUresult(IntEnum):
     CUDA_SUCCESS = 0
@@ -194,3 +196,9 @@ class FakeDriver:
         self.clock += 0.01 + 0.001 * (self.launches % 3)
         self.stuck = f(self, (gx, gy, gz), params) or self.stuck
         return (CUresult.CUDA_SUCCESS,)
+
+
+def sing(driver: FakeDriver, grid: tuple[int, int, int], address: int) -> None:
+    """What the canary does where the GPU still works."""
+    out = memory_at(int(Params(address).next(np.uint64)), canary.COUNT, np.uint32)
+    out[:] = 3 * np.arange(canary.COUNT) + 1

@@ -13,9 +13,9 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from fake_driver import FakeDriver
+from fake_driver import FakeDriver, sing
 
-from harness.execute import jit_worker
+from harness.execute import canary, jit_worker
 
 
 class Tensor:
@@ -80,7 +80,7 @@ def modules() -> dict[str, ModuleType]:
     tile.kernel, tile.launch = Kernel, launch
     tile.Constant = {int: int, float: float, bool: bool}
     made["cuda"].tile = tile
-    bindings.driver = made["cuda.bindings.driver"] = FakeDriver({})
+    bindings.driver = made["cuda.bindings.driver"] = FakeDriver({canary.SYMBOL: sing})
     return made
 
 

@@ -51,7 +51,7 @@ def run(channel: Channel, launch: Launch) -> Observation | None:
         Path(path).touch()
     how, _, where = symbol.partition(":")
     if symbol == "orphan":
-        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", *sys.argv[1:]])
         how, where = "hang", "launch"
     if symbol == "stubborn":
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.execute import inputs
@@ -74,7 +74,6 @@ def case(
     return x, w, expected
 
 
-@settings(max_examples=120, deadline=None)
 @given(
     dtype=st.sampled_from(DTYPES),
     rows=st.integers(1, 9),

@@ -81,7 +81,7 @@ def test_a_case_is_launched_as_users_do_and_every_end_is_told_apart(
 
 
 def test_the_same_case_from_a_cubin_has_the_same_data(make: Maker) -> None:
-    from harness.execute.session import data_key
+    from harness.execute.data import data_key
 
     by_jit = launch_for(make, 8)
     cell = Cell(TOOLCHAIN, "sm_90", Case("rmsnorm.tiled", (12, 40), "bfloat16", knobs=(("offset", 1.0),)))
@@ -107,7 +107,7 @@ def test_what_is_missing_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_options_make_room_for_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jit, "torch_python", lambda: "python-with-torch")
-    options = jit.jit_options(options_of(workers=6), jit.JitTree("f", "b"))
+    options = jit.jit_options(options_of(workers=6, spares=1), jit.JitTree("f", "b"))
     assert options.worker_argv[0] == "python-with-torch"
     assert options.worker_argv[2:] == ("f", "b")
     assert Path(options.worker_argv[1]).is_file()

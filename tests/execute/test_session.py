@@ -12,6 +12,7 @@ import pytest
 from fake_driver import CUresult, FakeDriver, Params, memory_at
 
 from harness.execute import canary
+from harness.execute.data import DataCache, data_key
 from harness.execute.gpu import Gpu
 from harness.execute.protocol import (
     ArrayValue,
@@ -22,7 +23,7 @@ from harness.execute.protocol import (
     ScalarValue,
     Stage,
 )
-from harness.execute.session import DataCache, Session, data_key
+from harness.execute.session import Session
 from harness.execute.verdict import judge_run
 from harness.model import Verdict
 

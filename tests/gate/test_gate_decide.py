@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from made_results import Maker
 
 from harness.gate import Answer, Change
-from harness.gate.decide import Weight
+from harness.gate.decision import Weight
 from harness.matrix import GateRules
 from harness.model import CellResult, Verdict
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from harness.inspect.pool_automaton import Route, Step
@@ -117,7 +117,6 @@ def close(held: int, sites: list[PoolSite], routes: list[Route]) -> PoolBooks:
     return pool_books(held, 32 * sum(len(route.warps) for route in routes), sites, routes)
 
 
-@settings(max_examples=120, deadline=None)
 @given(ctas())
 def test_answers_hold_for_every_order_of_events(cta: tuple[int, list[PoolSite], list[Route]]) -> None:
     books = close(*cta)
@@ -142,7 +141,6 @@ def one_site_each(draw: st.DrawFn) -> tuple[int, list[PoolSite], list[Route]]:
     return held, sites, routes
 
 
-@settings(max_examples=60, deadline=None)
 @given(one_site_each())
 def test_nothing_is_left_open_where_each_warp_passes_one_site(
     cta: tuple[int, list[PoolSite], list[Route]],
@@ -155,7 +153,6 @@ def test_nothing_is_left_open_where_each_warp_passes_one_site(
     assert (books.needed <= books.freed_at_most) == ends
 
 
-@settings(max_examples=60, deadline=None)
 @given(ctas())
 def test_sums_are_in_order_and_conserved(cta: tuple[int, list[PoolSite], list[Route]]) -> None:
     held, sites, routes = cta
@@ -167,7 +164,6 @@ def test_sums_are_in_order_and_conserved(cta: tuple[int, list[PoolSite], list[Ro
         assert set(group.must) <= set(group.may) == set(route.after)
 
 
-@settings(max_examples=60, deadline=None)
 @given(ctas(), st.sampled_from(COUNTS))
 def test_another_giver_makes_nothing_impossible(
     cta: tuple[int, list[PoolSite], list[Route]], registers: int

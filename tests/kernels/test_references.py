@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.execute import inputs
@@ -124,7 +124,6 @@ def run(
 
 
 @pytest.mark.parametrize("name", EMULATED)
-@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_float32_arithmetic_in_any_order_is_inside_the_bound(name: str, data: st.DataObject) -> None:
     extents = {axis: data.draw(st.integers(1, most), axis) for axis, most in (("m", 9), ("n", 40), ("k", 70))}

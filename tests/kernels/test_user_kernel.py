@@ -25,7 +25,7 @@ def test_compilers_are_shown_a_harmless_name(tmp_path: Path, file: str, shown: s
 
 
 @given(name=st.text(min_size=1, max_size=40).filter(lambda name: ":" not in name and "\0" not in name))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_character_of_a_name_reaches_a_compiler_that_could_act_there(tmp_path: Path, name: str) -> None:
     shown = get(f"{name}:k", tmp_path).canonical.removeprefix("kernels/user/")
     assert all(c.isascii() and (c.isalnum() or c in "._-") for c in shown)

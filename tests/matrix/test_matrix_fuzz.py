@@ -27,7 +27,7 @@ VERSIONS = {
 }
 SENTENCE = re.compile(r"^[^\n]*matrix\.toml(:\d+)?: \S[^\n]*$")
 
-calm = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+calm = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def load(folder: Path, text: str | bytes) -> Matrix | None:
@@ -172,14 +172,17 @@ def test_what_is_right_is_taken_and_multiplied_out(tmp_path: Path, case: dict[st
         "[target]\narch = [" + '"xx", ' * 9_999 + "]",
         "[target]\narch = [" + '"x", ' * 100_000 + "]",
         "[target]\narch = '" + "x" * 900_000 + "'",
-        "[[case]]\n" * 90_000,
-        "".join(f"[[case]]\nk{n} = 1\n" for n in range(40_000)),
+        pytest.param("[[case]]\n" * 90_000, marks=pytest.mark.slow),
+        pytest.param("".join(f"[[case]]\nk{n} = 1\n" for n in range(40_000)), marks=pytest.mark.slow),
         "[[toolchain]]\ncuda_tile = ["
         + ", ".join(f'"1.{n}"' for n in range(9_000))
         + "]\ncuda_toolkit = '13.3'",
         "[[case]]\nkernel = [" + ", ".join(f'"k{n}.py:k"' for n in range(9_999)) + "]",
         '[[case]]\nkernel = "' + "k" * 900_000 + '.py:k"',
-        "[[case]]\nparameters = [" + '{name = "x", kind = "array"}, ' * 20_000 + "]",
+        pytest.param(
+            "[[case]]\nparameters = [" + '{name = "x", kind = "array"}, ' * 20_000 + "]",
+            marks=pytest.mark.slow,
+        ),
         "a" + ".a" * 2_000 + " = 1",
         "x = " + "{a = " * 400 + "1" + "}" * 400,
     ],

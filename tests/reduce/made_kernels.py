@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from harness.kernels import get
 from harness.model import Array, Case, Constant, Hints, Parameter
 from harness.reduce.candidate import Candidate
 from harness.reduce.passes.statements import drop_unused_definitions
 
 
+@cache
 def shipped(name: str) -> Candidate:
     """A shipped kernel alone in its file, as written, for a case with every hint set."""
     kernel = get(name)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.kernels import get, names
@@ -100,7 +100,6 @@ cases = st.builds(
 
 
 @given(cases)
-@settings(max_examples=40, deadline=None)
 def test_with_nothing_to_keep_the_plainest_case_is_left(case: Case) -> None:
     problem = Problem[Case](lambda case: True, cost, lambda case: case.digest)
     outcome = minimise(case, config_passes(get(case.kernel)), problem)
@@ -108,7 +107,6 @@ def test_with_nothing_to_keep_the_plainest_case_is_left(case: Case) -> None:
 
 
 @given(cases)
-@settings(max_examples=40, deadline=None)
 def test_what_the_fault_needs_stays(case: Case) -> None:
     def interesting(candidate: Case) -> bool:
         return candidate.hints.occupancy == case.hints.occupancy and candidate.shape[-1] * 2 > case.shape[-1]

@@ -74,7 +74,7 @@ def predicates(draw: st.DrawFn, start: Items) -> Callable[[Items], bool]:
 
 
 @given(st.data(), starts)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_the_outcome_does_not_depend_on_the_number_of_jobs(data: st.DataObject, start: Items) -> None:
     interesting = data.draw(predicates(start))
     delays = data.draw(st.lists(st.sampled_from([0.0, 0.0002, 0.001]), min_size=1, max_size=5))
@@ -89,7 +89,6 @@ def test_the_outcome_does_not_depend_on_the_number_of_jobs(data: st.DataObject, 
 
 
 @given(st.data(), starts)
-@settings(max_examples=150, deadline=None)
 def test_the_result_is_interesting_and_no_variant_of_it_is(data: st.DataObject, start: Items) -> None:
     interesting = data.draw(predicates(start))
     outcome = search(start, interesting)
@@ -101,7 +100,7 @@ def test_the_result_is_interesting_and_no_variant_of_it_is(data: st.DataObject, 
 
 
 @given(st.data(), starts)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_every_best_on_the_way_is_interesting_and_smaller_than_the_last(
     data: st.DataObject, start: Items
 ) -> None:

@@ -60,7 +60,7 @@ function renderEvidence(state, choose) {
       el("p", { class: "quiet" }, `${look.name} · cell ${cells.id[at]}`),
       frontendTabs(at, choose),
       el("p", { class: "said" }, judgement.summary),
-      part("Type next", command(`${data.explain.prefix}${cells.id[at]}${data.explain.suffix}`), backendCommands(at, asked, trace)),
+      part("Type next", command(`${data.explain.prefix}${cells.id[at]}${data.explain.suffix}`), backendCommands(asked)),
       part("Asked", askedPairs(at, asked)),
       booksPart(inspection),
       look.kind === "bad" ? part("Blame", blame(judgement, inspection)) : null,
@@ -262,22 +262,13 @@ function otherFacts(evidence, observation) {
 }
 
 // How to see it with the compiler alone, once the bytecode is at hand.
-const PACKAGES = { tileiras: "nvidia-cuda-tileiras", nvvm: "nvidia-nvvm", ptxas: "nvidia-cuda-nvcc" };
-const quoted = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`);
-function backendCommands(at, asked, trace) {
-  if (!trace?.bytecode_sha256 || !asked.components.tileiras || cells.registers[at] === null) return null;
-  const pins = Object.entries(asked.components)
-    .filter(([name, version]) => version && PACKAGES[name])
-    .map(([name, version]) => `${PACKAGES[name]}==${version}`);
-  const level = caseOf(at).axes.opt_level ?? "3";
-  const tileiras = ["backend/nvidia/cu13/bin/tileiras", `${trace.bytecode_sha256}.bc`, "-o", "kernel.cubin", "--gpu-name", facetValue.arch(at), `-O${level}`, "--lineinfo"];
+function backendCommands(asked) {
+  if (!asked.alone.length) return null;
   return el(
     "details",
     {},
     el("summary", {}, "With the compiler alone"),
-    command(["uv", "pip", "install", "--target", "backend", ...pins].map(quoted).join(" ")),
-    command(tileiras.map(quoted).join(" ")),
-    command("nvdisasm -g -c kernel.cubin"),
+    ...asked.alone.map(command),
     el("p", { class: "quiet" }, "The bytecode is kept in the store under its SHA-256."),
   );
 }
