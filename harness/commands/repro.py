@@ -222,17 +222,20 @@ def _facts(lab: Lab, repro: Repro) -> Facts:
     components = {}
     if place.toolchain is not None:
         components = dict(lab.provisioner.backend(place.toolchain).components)
-    with environment(lab, place) as there:
-        target = place.targets[0] if place.targets else ""
-        finished = run_script(lab, there, repro, target)
     driver = _driver(lab)
     return Facts(
         components=components,
-        log=f"{finished.stdout}{finished.stderr}".strip(),
+        log=f"{repro.summary}\n{repro.observed}" if repro.is_on_device else _log(lab, repro, place),
         environment=_environment(place, driver),
         driver=driver,
         script=reproduction(repro, repro.script.read_text(encoding="utf-8")),
     )
+
+
+def _log(lab: Lab, repro: Repro, place: Place) -> str:
+    with environment(lab, place) as there:
+        finished = run_script(lab, there, repro, place.targets[0] if place.targets else "")
+    return f"{finished.stdout}{finished.stderr}".strip()
 
 
 def _environment(place: Place, driver: str) -> str:

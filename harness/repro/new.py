@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import tempfile
+import textwrap
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -231,7 +232,7 @@ def _draft(folder: Path, request: Request, known: str, symptom: Symptom) -> Repr
     return Repro(
         folder=folder,
         kind=Kind.CELL,
-        title=request.title or summary.partition(". ")[0][:120],
+        title=request.title or textwrap.shorten(re.split(r"[.;] ", summary)[0], 100, placeholder=" …"),
         status=Status.OPEN,
         link=request.link,
         summary=" ".join(summary.split()),
@@ -254,7 +255,7 @@ def _observed(result: CellResult) -> str:
     seen = result.observation or {}
     gpu = seen.get("gpu") or {}
     where = f"{gpu.get('name', 'a GPU')}, driver {gpu.get('driver', 'unknown')}"
-    again = " and again in a fresh process" if result.judgement.evidence.get("confirmed") else ""
+    again = ", and again in a fresh process" if result.judgement.evidence.get("confirmed") else ""
     return f"Seen on {where}{again}."
 
 

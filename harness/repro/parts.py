@@ -181,9 +181,9 @@ def disagreement(launches: list[dict[str, Any]], expected: dict[str, Any]) -> st
     reference.
     """
     found = []
-    for name, first in launches[0].items():
+    for name, first in ((name, one.double()) for name, one in launches[0].items()):
         total = first.numel()
-        for later in (one[name] for one in launches[1:]):
+        for later in (one[name].double() for one in launches[1:]):
             unequal = (later != first) & ~(later.isnan() & first.isnan())
             if unequal.any():
                 found.append(f"{name}: {int(unequal.sum())} of {total} elements differ between two launches")

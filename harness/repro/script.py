@@ -184,7 +184,7 @@ def _checked_launch(content: Content, made: list[str], call: str) -> str:
     """Launches on fresh outputs, which must agree with each other and with the reference."""
     roles = dict(zip((a.name for a in content.launch.arrays), content.launch.roles, strict=True))
     outputs = [name for name, role in roles.items() if role != "in"]
-    fresh = {name: _FRESH[roles[name]].format(name=name) for name in outputs}
+    fresh = {name: _fresh(name, roles[name]) for name in outputs}
     values = dict(zip((p.name for p in content.parameters), _values(content), strict=True))
     read = {name: text for name, text in values.items() if roles.get(name) != "out"}
     expected, reference = "{}", ""
@@ -218,10 +218,11 @@ def launch():
     )
 
 
-_FRESH = {
-    "out": "torch.full_like(given_{name}, float('nan') if given_{name}.is_floating_point() else 77)",
-    "inout": "given_{name}.clone()",
-}
+def _fresh(name: str, role: str) -> str:
+    """An output as it is before a launch: what was given, or what no kernel writes."""
+    if role == "inout":
+        return f"given_{name}.clone()"
+    return f'torch.full(given_{name}.shape, float("nan"), device="cuda").to(given_{name}.dtype)'
 
 
 def _values(content: Content) -> list[str]:
