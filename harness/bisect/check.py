@@ -32,9 +32,12 @@ def check_matrix(result: BisectResult, base: Path | None = None) -> str:
 
 
 def device_matrix(result: BisectResult, base: Path | None = None) -> str:
-    """A matrix.toml of every version that was compiled, to be run on the cell's device elsewhere."""
-    chains = dict.fromkeys(probe.toolchain for probe in result.probes if probe.stage == "version")
-    return _matrix("Every version on the device, for a bisection to read.", chains, result.cell, base)
+    """A matrix.toml of every toolchain that was asked about, mixes too, to be run on the cell's device
+    elsewhere. What decides is the machine code, so it does not matter which bytecode it came from."""
+    chains = dict.fromkeys(probe.toolchain for probe in result.probes)
+    versions = dict.fromkeys(probe.bytecode_version or "default" for probe in result.probes)
+    title = "Every toolchain that a bisection asked about, to be run on the device."
+    return _matrix(title, chains, result.cell, base, bytecode_version=list(versions))
 
 
 def device_commands(folder: Path, out: Path) -> list[str]:
@@ -48,8 +51,8 @@ def device_commands(folder: Path, out: Path) -> list[str]:
     ]
 
 
-def _matrix(title: str, chains: Iterable[Toolchain], cell: Cell, base: Path | None) -> str:
-    table = case_table(cell.case)
+def _matrix(title: str, chains: Iterable[Toolchain], cell: Cell, base: Path | None, **more: object) -> str:
+    table = case_table(cell.case) | more
     if base is not None and is_own(cell.case.kernel):
         table["kernel"] = str(base.absolute() / cell.case.kernel)
     lines = [

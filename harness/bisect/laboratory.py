@@ -75,9 +75,12 @@ def world(
 
 
 def _machine_code(result: CellResult) -> tuple[Case, Device | None, str | None]:
-    """What decides how a case ends on a device: two compilers may well write the same code."""
+    """What decides how a case ends on a device: two compilers may well write the same code, and where the
+    kernel's file lies and which bytecode the code came from does not matter."""
     code = result.inspection.code_sha256 if result.inspection is not None else None
-    return result.cell.case, result.cell.device, code
+    case = result.cell.case
+    plain = replace(case, kernel=case.kernel.rpartition("/")[2], bytecode_version=None)
+    return plain, result.cell.device, code
 
 
 def _on_device(lab: Lab, compiled: CellResult, base: Path | None) -> CellResult:

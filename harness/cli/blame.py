@@ -32,8 +32,9 @@ def bisect(
         typer.Option(parser=path, help="Pick the cell from this matrix instead of earlier results."),
     ] = None,
     over: Annotated[
-        str, typer.Option(help="Versions to search: cuda-toolkit or cuda-tile.")
-    ] = "cuda-toolkit",
+        str | None,
+        typer.Option(help="Versions to search: cuda-toolkit or cuda-tile (default: the blamed component's)."),
+    ] = None,
     oracle: Annotated[
         str,
         typer.Option(

@@ -29,8 +29,9 @@ from harness.outcome import (
 )
 from harness.signature import signature
 
+_NEWER_BYTECODE = re.compile(r"unsupported Tile (?:IR bytecode )?version", re.IGNORECASE)
 _REFUSAL = re.compile(
-    r"Cannot find option named 'sm_\w+'|invalid GPU architecture|unsupported Tile version", re.IGNORECASE
+    r"Cannot find option named 'sm_\w+'|invalid GPU architecture|" + _NEWER_BYTECODE.pattern, re.IGNORECASE
 )
 _CRASH = re.compile(
     r"Assertion .*failed|LLVM ERROR|PLEASE submit a bug report|UNREACHABLE|internal (?:compiler )?error"
@@ -102,7 +103,7 @@ def _refused(cell: Cell, trace: TraceOutcome, said: str, evidence: dict[str, Any
     if "invalid GPU architecture" in words and trace.bytecode_version:
         version = trace.bytecode_version
         text += f" (tileiras 13.1 and 13.2 also say so of bytecode too new for them; this is {version})"
-    elif "unsupported Tile version" in words:
+    elif _NEWER_BYTECODE.search(words):
         text = f"This toolchain cannot read the frontend's bytecode: {words}"
     return Judgement(Verdict.UNSUPPORTED, None, text, "tileiras", evidence)
 

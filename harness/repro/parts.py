@@ -134,7 +134,10 @@ def last_words(output: str) -> str:
 
 def refused(words: str) -> bool:
     """Whether the compiler says that it does not know the target, or bytecode this new."""
-    told = ("Cannot find option named", "invalid GPU architecture", "unsupported Tile version")
+    told = (
+        *("Cannot find option named", "invalid GPU architecture"),
+        *("unsupported Tile version", "unsupported Tile IR bytecode version"),
+    )
     return any(text in words for text in told)
 
 

@@ -65,6 +65,8 @@ def _checks(lab: Lab, repro: Repro) -> Iterator[Check]:
         chain = place.toolchain
         backend = (chain.cuda_toolkit, chain.tileiras, chain.nvvm, chain.ptxas) if chain else place.packages
         claim = (place.bad, place.targets[:1], backend)
+        if repro.is_on_device and seen:
+            continue  # without a GPU the script can only compile, which the checks above did
         if repro.kind is Kind.SCRIPT or claim not in seen:
             seen.add(claim)
             yield script_check(lab, repro, place)
