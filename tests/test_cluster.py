@@ -9,7 +9,7 @@ import pytest
 from made_results import Maker, no_fault_of_a_version
 
 from harness.cluster import advice_groups, describe_settings, findings
-from harness.model import CellResult, Verdict
+from harness.model import CellResult, Judgement, Verdict
 
 
 def test_one_bug_is_one_finding(lab_run: list[CellResult]) -> None:
@@ -109,3 +109,29 @@ def test_nothing_wrong_nothing_found(make: Maker) -> None:
     assert findings([make.result(make.cell(occupancy=None))]) == ()
     assert findings([]) == ()
     assert advice_groups([]) == ()
+
+
+def test_wrong_results_of_two_kernels_are_two_findings(make: Maker) -> None:
+    """And what a version mended is not hidden behind what none did."""
+    wrong = Judgement(Verdict.WRONG_RESULT, "wrong_result: y beyond the bound", "y is wrong")
+
+    def result(kernel: str, toolkit: str, shape: tuple[int, int], judgement: Judgement | None) -> CellResult:
+        cell = make.cell(toolkit)
+        cell = replace(cell, case=replace(cell.case, kernel=kernel, shape=shape))
+        plain = make.result(cell)
+        return plain if judgement is None else replace(plain, judgement=judgement)
+
+    results = [
+        result("k.py:a", "13.3.1", (1, 1), wrong),
+        result("k.py:a", "13.5.0", (1, 1), wrong),
+        result("k.py:a", "13.3.1", (2, 2), wrong),
+        result("k.py:a", "13.5.0", (2, 2), None),
+        result("k.py:b", "13.5.0", (1, 1), wrong),
+    ]
+    found = findings(results)
+    assert sorted((f.kernels, len(f.cells)) for f in found) == [
+        (("k.py:a",), 1),
+        (("k.py:a",), 2),
+        (("k.py:b",), 1),
+    ]
+    assert {f.signature for f in found} == {wrong.signature}

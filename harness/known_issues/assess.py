@@ -82,7 +82,10 @@ def _seen(issue: Issue, text: str, results: Sequence[CellResult]) -> Seen:
 
 
 def _hard_to_say(issue: Issue, result: CellResult) -> bool:
-    """Compile time varies with the machine: only half the time that counts as slow is surely not slow."""
+    """Compiling says nothing of what only a GPU shows. And compile time varies with the machine: only
+    half the time that counts as slow is surely not slow."""
+    if issue.verdicts and all(verdict.is_from_device for verdict in issue.verdicts):
+        return result.cell.device is None
     compiled = result.compile
     if issue.advice != "slow_compile" or compiled is None:
         return False

@@ -46,6 +46,22 @@ class Verdict(StrEnum):
         """True where a compiler, a driver or a kernel misbehaved."""
         return not self.is_good and not self.is_unknown
 
+    @property
+    def is_from_device(self) -> bool:
+        """True where only a GPU that ran the code can say so."""
+        return self in _FROM_DEVICE
+
+
+_FROM_DEVICE = frozenset(
+    {
+        Verdict.LAUNCH_ERROR,
+        Verdict.HANG,
+        Verdict.DEVICE_FAULT,
+        Verdict.WRONG_RESULT,
+        Verdict.NONDETERMINISTIC,
+        Verdict.WORKER_CRASH,
+    }
+)
 
 _UNKNOWN = frozenset(
     {

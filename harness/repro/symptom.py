@@ -117,7 +117,7 @@ if outcome in {telling}:
 if outcome != "no GPU":
     finish("OK" if outcome == "finishes" else "UNKNOWN", words)
 """
-    + _COMPILED
+    + _COMPILED.replace("cubin", "_")
     + """
 finish("UNKNOWN", f"{{arch}} compiles; only a GPU can show what the code does")
 """,

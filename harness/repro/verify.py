@@ -59,7 +59,7 @@ def _checks(lab: Lab, repro: Repro) -> Iterator[Check]:
     if repro.kind is Kind.CELL:
         for place, cell in repro.cells():
             yield from _cell(lab, repro, place, cell)
-    seen = set()
+    seen: set[tuple[object, ...]] = set()
     for place in repro.places:
         # Of frontends that differ in nothing that is claimed, one will do: a script takes seconds.
         chain = place.toolchain

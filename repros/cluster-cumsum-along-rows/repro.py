@@ -216,7 +216,7 @@ def main():
         if outcome != "no GPU":
             finish("OK" if outcome == "finishes" else "UNKNOWN", words)
 
-        code, cubin, output, _ = compile_apart(arch, scratch)
+        code, _, output, _ = compile_apart(arch, scratch)
         if code is None:
             finish("UNKNOWN", f"compiling for {arch} did not end within {SECONDS:g} s")
         if code != 0:

@@ -13,7 +13,7 @@ from made_results import Maker
 
 from harness.commands.run import exit_code
 from harness.known_issues import Issue, assess, load_known_issues
-from harness.model import CellResult, Judgement, Verdict
+from harness.model import CellResult, Device, Judgement, Verdict
 from harness.report.junit import write_junit
 
 TODAY = date(2026, 12, 1)
@@ -141,3 +141,13 @@ def test_ci_servers_see_an_expected_failure_as_skipped_and_its_end_as_a_failure(
     else:
         assert '<skipped message="known issue pool-deadlock: Can never finish' in text
         assert "<failure" not in text
+
+
+def test_compiling_says_nothing_of_what_only_a_gpu_shows(make: Maker) -> None:
+    issue = replace(DEADLOCK, verdicts=frozenset({Verdict.WRONG_RESULT}))
+    compiled = [make.result(r) for r in make.cells() if issue.speaks_of(make.result(r))]
+    assert compiled and assess(compiled, [issue], TODAY).fixed == ()
+    on_device = [
+        replace(r, cell=replace(r.cell, device=Device("h200", "H200", r.cell.arch, ""))) for r in compiled
+    ]
+    assert assess(on_device, [issue], TODAY).fixed != ()

@@ -11,7 +11,7 @@ from harness.lab import Lab
 from harness.model import CellResult
 from harness.oracle import parse_oracle
 from harness.repro.new import Duplicate, Request, _of_interest, _status, make
-from harness.repro.spec import SPEC_FILE, Place, ReproError, Status, write_spec
+from harness.repro.spec import SPEC_FILE, Place, ReproError, Status, identity, write_spec
 
 NEWER = replace(GOOD, name="tile1.5.0-ctk13.5.0", cuda_toolkit="13.5.0")
 
@@ -67,3 +67,13 @@ def test_what_was_never_bad_is_of_no_interest() -> None:
     good = Place(False, GOOD, (), ("sm_90", "sm_100"))
     own = Place(True, BAD, (), ("sm_90",))
     assert _of_interest([good, bad, own], BAD) == (own, bad, replace(good, targets=("sm_90",)))
+
+
+def test_a_signature_that_says_nothing_is_told_with_the_kernel(make: Maker) -> None:
+    mute = make.result(compile=make.failed(None, signal=11))
+    assert (
+        identity(mute, parse_oracle("", mute))
+        == "compiler_crash/tileiras/SIGSEGV of rmsnorm.static_persistent"
+    )
+    told = make.result(inspection=make.deadlocked())
+    assert identity(told, parse_oracle("", told)) == told.judgement.signature
