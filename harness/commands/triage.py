@@ -5,21 +5,39 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from packaging.version import Version
 from rich.console import Console
 
 from harness.lab import Deadlines, Lab
+from harness.matrix.problems import suggestion
+from harness.matrix.words import ARCHS
+from harness.model import Cell, RunSettings
 from harness.report.files import write_atomically
+from harness.triage.asked import Asked, Setting
 from harness.triage.extract import extract, stands_alone
-from harness.triage.findings import findings
-from harness.triage.look import Seen, TriageError, look
-from harness.triage.show import as_json, commands, handed_over, matrix_text, render
-from harness.triage.signatures import signatures
-from harness.triage.sweep import OLDEST_FRONTEND, Asked, Scope, Sweep, newest_of_each
+from harness.triage.findings import KernelFinding, findings
+from harness.triage.lift import ExtractError
+from harness.triage.look import FoundKernel, Seen, TriageError, look
+from harness.triage.next_steps import (
+    commands,
+    handed_over,
+    launch_settings,
+    matrix_text,
+    renamed,
+    run_command,
+)
+from harness.triage.show import as_json, render
+from harness.triage.signatures import Signature, signatures
+from harness.triage.sweep import OLDEST_FRONTEND, Scope, Sweep, newest_of_each
+from harness.triage.usage import usages
 
 _SIGN_OF_LIFE_SECONDS = 10.0
+_USUAL_DEVICE = "sm_90"
+"""The architecture to run on where the kernel compiles for it."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +60,8 @@ class Options:
 
 
 def triage_file(path: Path, options: Options) -> int:
-    """Triage the kernels of a file; 0 if nothing fails, 1 if something does, 2 for a file that
-    cannot be used."""
+    """Triage the kernels of a file: 0 if nothing was found, 1 if something was, 2 if nothing could be
+    asked."""
     try:
         return _triage(path, options)
     except TriageError as error:
@@ -54,85 +72,196 @@ def triage_file(path: Path, options: Options) -> int:
 def _triage(path: Path, options: Options) -> int:
     console = Console(stderr=options.as_json, highlight=False, soft_wrap=True)
     begun = time.monotonic()
+    folder = options.out / "triage" / path.stem
     with Lab(options.store, offline=options.offline) as lab:
         lab.deadlines = Deadlines(compile=options.deadline, patience=options.patience)
         scope = _scope(lab, options)
         seen = look(path, lab.provisioner.frontend(scope.frontends[-1]), lab.supervisor)
-        asking = signatures(seen, options.parameters, options.kernels)
-        folder = options.out / "triage" / path.stem
-        source = _source(seen, folder)
-        _announce(seen, console)
-
-        last = begun
-
-        def progress(asked: Asked) -> None:
-            nonlocal last
-            now = time.monotonic()
-            if now - last >= _SIGN_OF_LIFE_SECONDS:
-                last = now
-                told = f"  {len(sweep.asked)} settings asked, {now - begun:.0f} s"
-                console.print(told, style="dim", markup=False)
-
+        chosen = signatures(seen, options.parameters, options.kernels)
+        _announce(seen, chosen, console)
+        asking = _with_sources(seen, chosen, folder, console)
         sweep = Sweep(
             lab=lab,
             signatures=asking,
-            path=str(source),
             scope=scope,
             ends=begun + options.budget,
             jobs=options.jobs or len(os.sched_getaffinity(0)),
-            progress=progress,
+            progress=_signs_of_life(console, begun),
         )
         sweep.run()
     asked = list(sweep.asked.values())
-    found = findings(asked)
+    if not asked:
+        reasons = "; ".join(sweep.absent.values()) or "the budget was spent before the first answer"
+        raise TriageError(f"nothing could be asked: {reasons}")
+    found = findings(asked, [signature.label for signature in asking])
     notes = [*sweep.absent.values(), _closing(sweep, time.monotonic() - begun)]
     render(found, asked, console, notes)
-    worst = next((one for one in found if one.worst is not None), None)
-    if worst is not None:
-        cells = {setting: sweep.cell(setting) for setting in sweep.asked}
-        name = source.name if source.parent == folder.absolute() else str(source)
-        handed = handed_over(worst, cells, name)
-        write_atomically(folder / "matrix.toml", matrix_text(worst.kernel, handed, options.deadline))
-        console.print("To go on:", markup=False)
-        for command in commands(worst, handed[0], folder):
-            console.print(f"  {command}", markup=False)
+    for line in _going_on(found, sweep, seen, folder, options):
+        console.print(line, markup=False)
     if options.as_json:
         print(json.dumps(as_json(found, asked)))
-    return 0 if worst is None else 1
+    if all(one.unread and not one.passes for one in found):
+        return 2
+    return int(any(one.is_something for one in found))
+
+
+def _signs_of_life(console: Console, begun: float) -> Callable[[Asked], None]:
+    """A line now and then while the compilers are being asked."""
+    last, count = begun, 0
+
+    def progress(asked: Asked) -> None:
+        nonlocal last, count
+        now = time.monotonic()
+        count += 1
+        if now - last >= _SIGN_OF_LIFE_SECONDS:
+            last = now
+            console.print(f"  {count} settings asked, {now - begun:.0f} s", style="dim", markup=False)
+
+    return progress
 
 
 def _scope(lab: Lab, options: Options) -> Scope:
-    """The newest release of every minor version, unless versions are named."""
-    frontends = options.cuda_tile or newest_of_each(lab.provisioner.versions("cuda-tile"), OLDEST_FRONTEND)
-    toolkits = options.cuda_toolkit or newest_of_each(lab.provisioner.versions("cuda-toolkit"))
-    scope = Scope(tuple(frontends), tuple(toolkits), compile_seconds=options.deadline)
-    if options.arch:
-        scope = Scope(scope.frontends, scope.toolkits, options.arch, (), options.deadline)
-    return scope
+    """The newest release of every minor version, unless versions are named. Raises TriageError for an
+    architecture, UnknownVersion for a version that there is not."""
+    provisioner = lab.provisioner
+    frontends = [provisioner.choose("cuda-tile", wanted) for wanted in options.cuda_tile]
+    toolkits = [provisioner.choose("cuda-toolkit", wanted) for wanted in options.cuda_toolkit]
+    for arch in options.arch:
+        if arch not in ARCHS:
+            raise TriageError(f"--arch: there is no architecture {arch!r}; {suggestion(arch, ARCHS)}")
+    scope = Scope(
+        tuple(frontends) or newest_of_each(provisioner.versions("cuda-tile"), OLDEST_FRONTEND),
+        tuple(toolkits) or newest_of_each(provisioner.versions("cuda-toolkit")),
+        compile_seconds=options.deadline,
+    )
+    return replace(scope, archs=options.arch, further_archs=()) if options.arch else scope
 
 
-def _source(seen: Seen, folder: Path) -> Path:
-    """The file itself where a tracer can take it, else its kernels alone, written to `folder`."""
-    if stands_alone(seen.text):
-        return seen.path
-    alone = folder.absolute() / seen.path.name
-    write_atomically(alone, extract(seen.text, [kernel.name for kernel in seen.kernels], seen.values))
-    return alone
+# --- the kernels ------------------------------------------------------------------------------
 
 
-def _announce(seen: Seen, console: Console) -> None:
-    names = ", ".join(kernel.name for kernel in seen.kernels)
+def _with_sources(seen: Seen, asking: Sequence[Signature], folder: Path, console: Console) -> list[Signature]:
+    """Signatures with the file of their kernel: the reader's own where a tracer can take it, else the kernel
+    alone, written below `folder`. What cannot be made to stand alone is left out, and told. Raises
+    TriageError if nothing is left."""
+    found: list[Signature] = []
+    problems: dict[str, str] = {}
+    sources: dict[int, str] = {}
+    for signature in asking:
+        kernel = signature.kernel
+        if kernel.name in problems:
+            continue
+        try:
+            if id(kernel) not in sources:
+                sources[id(kernel)] = _source(seen, kernel, folder, alone=len(seen.kernels) == 1)
+            found.append(replace(signature, source=sources[id(kernel)]))
+        except ExtractError as error:
+            problems[kernel.name] = f"{kernel.name} cannot be looked into: {error}"
+    if not found:
+        raise TriageError("\n".join(problems.values()))
+    for text in problems.values():
+        console.print(text, style="yellow", markup=False)
+    return found
+
+
+def _source(seen: Seen, kernel: FoundKernel, folder: Path, *, alone: bool) -> str:
+    """The kernel as a matrix names it. Raises ExtractError."""
+    name = kernel.bound or kernel.function
+    if kernel.module == "__main__" and kernel.bound and stands_alone(seen.text):
+        return f"{seen.path}:{name}"
+    if kernel.module not in seen.modules:
+        raise ExtractError("its text cannot be found; define it in a file that the script imports, or in it")
+    text = _extracted(seen, kernel, name)
+    place = folder.absolute() if alone else folder.absolute() / kernel.name.replace(".", "-")
+    file = place / Path(seen.modules[kernel.module].file or seen.path).name
+    write_atomically(file, text)
+    return f"{file}:{name}"
+
+
+def _extracted(seen: Seen, kernel: FoundKernel, name: str) -> str:
+    assert kernel.module is not None
+    try:
+        if kernel.bound:
+            return extract(kernel.module, name, seen.modules)
+    except ExtractError:
+        if kernel.nested is None:
+            raise
+    return extract(kernel.module, kernel.function, seen.modules, kernel.nested)
+
+
+def _announce(seen: Seen, asking: Sequence[Signature], console: Console) -> None:
+    names = ", ".join(dict.fromkeys(signature.kernel.name for signature in asking))
     console.print(f"{seen.path.name}: {names}", markup=False)
-    launches = sum(len(kernel.launches) for kernel in seen.kernels)
+    taken = [signature for signature in asking if signature.known_by == "launch"]
+    launches = sum(len(kernel.launches) for kernel in {id(s.kernel): s.kernel for s in taken}.values())
     if launches:
-        how = "tensors in host memory" if seen.torch == "real" else "a stand-in for torch"
-        told = f"parameters are taken from {launches} launches, with {how}"
+        how = "tensors in host memory" if seen.torch == "real" else "stand-ins for what is not installed"
+        many = "1 launch" if launches == 1 else f"{launches} launches"
+        console.print(f"parameters are taken from {many}, with {how}", style="dim", markup=False)
+    for search in seen.searches if launches else ():
+        told = (
+            f"line {search.line}: {search.asked} of {search.size} configurations of a search are asked about"
+        )
         console.print(told, style="dim", markup=False)
     if seen.error:
-        console.print(f"running it raised {seen.error}", style="dim", markup=False)
-    if seen.unnamed:
-        text = f"{seen.unnamed} launches are of kernels without a module-level name; bind them to one"
-        console.print(text, style="yellow", markup=False)
+        when = "after the launches that were recorded, it" if launches else "running it"
+        console.print(f"{when} raised {seen.error}", style="dim", markup=False)
+
+
+# --- going on ---------------------------------------------------------------------------------
+
+
+def _going_on(
+    found: Sequence[KernelFinding], sweep: Sweep, seen: Seen, folder: Path, options: Options
+) -> Iterator[str]:
+    """Writes a matrix of what was found, and tells the commands that take it from there."""
+    by_label = {signature.label: signature for signature in sweep.signatures}
+    worst = next((one for one in found if one.worst is not None), None)
+    if worst is not None and worst.worst is not None:
+        signature = by_label[worst.kernel]
+        cells = {setting: sweep.cell(setting) for setting in sweep.asked}
+        handed = handed_over(worst, cells, _relative(signature, folder), _run(seen, signature))
+        write_atomically(folder / "matrix.toml", matrix_text(worst.kernel, handed, options.deadline))
+        yield "To go on:"
+        yield from (f"  {command}" for command in commands(worst, handed[0], folder, options.store))
+        return
+    good: list[Cell] = []
+    for one in found:
+        signature = by_label[one.kernel]
+        run = _run(seen, signature)
+        mine = [asked for asked in sweep.asked.values() if asked.setting.kernel == one.kernel]
+        settings = [asked.setting for asked in mine if asked.result.verdict.is_good]
+        if settings and run is not None:
+            best = max(settings, key=_to_run)
+            good.append(renamed(sweep.cell(best), _relative(signature, folder), run))
+    if good:
+        text = matrix_text(seen.path.name, good, options.deadline, on_device=True)
+        write_atomically(folder / "matrix.toml", text)
+        yield (
+            "To run it on a GPU, with the shapes and the grid of its launch (a reference in the matrix tells "
+            "right from wrong, see docs/kernels.md):"
+        )
+        yield f"  {run_command(folder, options.store)}"
+
+
+def _to_run(setting: Setting) -> tuple[bool, bool, Version, Version]:
+    """What to run first: as reported, where a GPU is likeliest, of the newest versions."""
+    plain = setting.level is None and not setting.variant[0]
+    return plain, setting.arch == _USUAL_DEVICE, Version(setting.cuda_tile), Version(setting.cuda_toolkit)
+
+
+def _run(seen: Seen, signature: Signature) -> RunSettings | None:
+    kernel = signature.kernel
+    module = seen.modules.get(kernel.module or "")
+    used = usages(module.text, kernel.function, kernel.line) if module is not None else {}
+    return launch_settings(signature, used)
+
+
+def _relative(signature: Signature, folder: Path) -> str:
+    """The kernel's file as the matrix in `folder` names it."""
+    file = Path(signature.source.rpartition(":")[0])
+    inside = file.is_relative_to(folder.absolute())
+    return str(file.relative_to(folder.absolute()) if inside else file)
 
 
 def _closing(sweep: Sweep, seconds: float) -> str:

@@ -1,7 +1,10 @@
 """From a file of a bug report to where it fails, how, and what decides.
 
-look_worker, torch_stand_in     run inside a frontend's environment: kernels of the file, and launches
-look, extract, signatures       what they say, kernels made to stand alone, parameters as the lab's
-sweep                           which questions, in which order, within a budget
-findings, show                  what the answers mean (pure), as table, paragraph and next commands
+look_worker, recording          run inside a frontend's environment: kernels of the file, and launches
+look, notation, signatures      what they say, what the reader says, parameters as the lab's
+usage                           what the text of a kernel shows of its parameters
+extract, lift                   kernels made to stand alone (names, source, strangers: what that takes)
+sweep, variants                 which questions, in which order, within a budget
+asked, findings                 answers, and what they mean (pure)
+show, next_steps                as table and paragraph; as a matrix and the commands to go on with
 """

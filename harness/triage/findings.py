@@ -6,12 +6,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
 from packaging.version import Version
 
 from harness.model import CellResult, Verdict
-from harness.triage.sweep import Asked, Setting, is_failure, is_rejection
+from harness.triage.asked import Asked, Setting, is_failure, is_rejection, is_unread
 
 AXES = ("frontend", "toolchain", "architecture", "opt level", "dtype", "signature", "constant")
 """The axes that may decide, as reports name them."""
@@ -37,12 +37,22 @@ class Turn:
 
 
 @dataclass(frozen=True)
+class OtherKind:
+    """Failures of one more kind: the newest, how many, and what turns it into a success."""
+
+    worst: Asked
+    failures: int
+    decisions: tuple[Decision, ...]
+
+
+@dataclass(frozen=True)
 class KernelFinding:
     """All about one kernel of the file.
 
-    `worst` is the newest failure, None where nothing failed. `decisions` are axes that turn it into a
-    success, `ways` those that only change how it fails. `others` are failures of another kind that changed
-    parameters show, `rejected` what frontends say that will not have the kernel at all.
+    `worst` is the newest failure of the main kind, None where nothing failed. `decisions` are axes that turn
+    it into a success, `ways` those that only change how it fails. `kinds` are other failures of the kernel as
+    reported, `others` those that only changed parameters show, `rejected` what frontends say that will not
+    have the kernel at all, `unread` why our own copy of it could not be imported.
     """
 
     kernel: str
@@ -58,13 +68,21 @@ class KernelFinding:
     broken: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     rejected: tuple[str, ...] = ()
+    kinds: tuple[OtherKind, ...] = ()
+    unread: tuple[str, ...] = ()
+
+    @property
+    def is_something(self) -> bool:
+        """Whether there is something to report: a failure, or a kernel that no frontend takes."""
+        return self.worst is not None or (bool(self.rejected) and not self.passes)
 
 
-def findings(asked: Iterable[Asked]) -> list[KernelFinding]:
-    """A finding per kernel, those that fail first."""
+def findings(asked: Iterable[Asked], order: Sequence[str] = ()) -> list[KernelFinding]:
+    """A finding per kernel: those that fail first, and then in this order, or that of the answers."""
     every = list(asked)
-    kernels = dict.fromkeys(a.setting.kernel for a in every)
-    found = [_of_kernel(kernel, every) for kernel in kernels]
+    answered = dict.fromkeys(a.setting.kernel for a in every)
+    kernels = [*(kernel for kernel in order if kernel in answered), *answered]
+    found = [_of_kernel(kernel, every) for kernel in dict.fromkeys(kernels)]
     return sorted(found, key=lambda one: one.worst is None)
 
 
@@ -96,12 +114,16 @@ def short(result: CellResult) -> str:
 
 def _of_kernel(kernel: str, every: Sequence[Asked]) -> KernelFinding:
     mine = [a for a in every if a.setting.kernel == kernel]
-    kinds = {a.result.judgement.signature for a in mine if is_failure(a.result) and not a.setting.variant[0]}
-    bad = [a for a in mine if is_failure(a.result) and a.result.judgement.signature in kinds]
-    other = [a for a in mine if is_failure(a.result) and a.result.judgement.signature not in kinds]
+    reported = {
+        a.result.judgement.signature for a in mine if is_failure(a.result) and not a.setting.variant[0]
+    }
+    bad = [a for a in mine if is_failure(a.result) and a.result.judgement.signature in reported]
+    other = [a for a in mine if is_failure(a.result) and a.result.judgement.signature not in reported]
     good = [a for a in mine if a.result.verdict.is_good]
-    worst = max(bad, key=lambda a: _order(a.setting), default=None)
-    decisions, ways = _axes([*bad, *good])
+    kinds = _kinds(bad)
+    main = kinds[0] if kinds else []
+    worst = max(main, key=lambda a: _order(a.setting), default=None)
+    decisions, ways = _axes(main, good, bad)
     control, apart = _control(worst, good, every)
     counts: dict[str, int] = defaultdict(int)
     for one in bad:
@@ -110,8 +132,10 @@ def _of_kernel(kernel: str, every: Sequence[Asked]) -> KernelFinding:
     rejections: dict[str, set[str]] = defaultdict(set)
     for one in mine:
         if is_rejection(one.result) and not one.setting.variant[0]:
-            _, _, words = one.result.judgement.summary.partition("rejects the kernel with ")
+            summary = one.result.judgement.summary
+            words = summary.partition("rejects the kernel with ")[2] or summary
             rejections[words].add(one.setting.cuda_tile)
+    unread = dict.fromkeys(a.result.judgement.summary for a in mine if is_unread(a.result))
     return KernelFinding(
         kernel=kernel,
         worst=worst,
@@ -129,7 +153,27 @@ def _of_kernel(kernel: str, every: Sequence[Asked]) -> KernelFinding:
             f"cuda-tile {', '.join(sorted(versions, key=Version))}: {words}"
             for words, versions in rejections.items()
         ),
+        kinds=tuple(
+            OtherKind(max(kind, key=lambda a: _order(a.setting)), len(kind), _axes(kind, good, kind)[0])
+            for kind in kinds[1:]
+        ),
+        unread=tuple(unread),
     )
+
+
+def _kinds(bad: Sequence[Asked]) -> list[list[Asked]]:
+    """Failures by signature, the main kind first: what ends without an answer comes last, then the kind with
+    most settings as reported, then the newest."""
+    found: dict[str | None, list[Asked]] = defaultdict(list)
+    for one in bad:
+        found[one.result.judgement.signature].append(one)
+
+    def weight(kind: list[Asked]) -> tuple[bool, int, tuple[bool, Version, Version]]:
+        ends = kind[0].result.verdict is not Verdict.COMPILE_TIMEOUT
+        plain = sum(_plain(a.setting) for a in kind)
+        return ends, plain, max(_order(a.setting) for a in kind)
+
+    return sorted(found.values(), key=weight, reverse=True)
 
 
 def _plain(setting: Setting) -> bool:
@@ -143,29 +187,30 @@ def _order(setting: Setting) -> tuple[bool, Version, Version]:
 # --- what decides -----------------------------------------------------------------------------
 
 
-def _axes(known: Sequence[Asked]) -> tuple[tuple[Decision, ...], tuple[str, ...]]:
-    """Axes that turn a failure into a success, and those that only change how it fails.
-
-    Counted are pairs that differ along one axis and nothing else.
+def _axes(
+    kind: Sequence[Asked], good: Sequence[Asked], every: Sequence[Asked]
+) -> tuple[tuple[Decision, ...], tuple[str, ...]]:
+    """Axes that turn one kind of failure into a success, and those along which `every` failure only changes
+    its kind. Counted are pairs that differ along one axis and nothing else.
     """
-    bad: dict[str, set[str]] = defaultdict(set)
-    good: dict[str, set[str]] = defaultdict(set)
-    changed: set[str] = set()
-    for one, other in combinations(known, 2):
+    fails: dict[str, set[str]] = defaultdict(set)
+    passes: dict[str, set[str]] = defaultdict(set)
+    for one, other in product(kind, good):
         axis = _only_axis(one.setting, other.setting)
-        if axis is None:
-            continue
-        first, second = one.result, other.result
-        if first.verdict.is_good != second.verdict.is_good:
-            failing, passing = (other, one) if first.verdict.is_good else (one, other)
-            bad[axis].add(value_of(failing, axis))
-            good[axis].add(value_of(passing, axis))
-        elif not first.verdict.is_good and first.judgement.signature != second.judgement.signature:
-            changed.add(axis)
+        if axis is not None:
+            fails[axis].add(value_of(one, axis))
+            passes[axis].add(value_of(other, axis))
+    changed: set[str | None] = {
+        _only_axis(one.setting, other.setting)
+        for one, other in combinations(every, 2)
+        if one.result.judgement.signature != other.result.judgement.signature
+    }
     decided = tuple(
-        Decision(axis, _sorted(axis, bad[axis]), _sorted(axis, good[axis])) for axis in AXES if bad[axis]
+        Decision(axis, _sorted(axis, fails[axis]), _sorted(axis, passes[axis]))
+        for axis in AXES
+        if fails[axis]
     )
-    return decided, tuple(axis for axis in AXES if axis in changed and not bad[axis])
+    return decided, tuple(axis for axis in AXES if axis in changed and not fails[axis])
 
 
 def _only_axis(one: Setting, other: Setting) -> str | None:

@@ -13,11 +13,18 @@ from typing import Any
 from harness.model import Frontend
 from harness.process import Supervisor
 from harness.triage import look_worker
+from harness.triage.source import Module
 
 DEADLINE = 60.0
 """Seconds a reader's script may run. Whatever it launched until then is known afterwards only if it ends."""
 
 MAX_BYTES = 1_000_000
+
+_CAPABILITIES = ("9.0", "10.0", "12.0")
+"""Compute capabilities of the GPUs that a script is told of, until it launches something."""
+
+_PLACE = re.compile(r" \([^()]*, line \d+\)$")
+"""How a SyntaxError ends, whose place is told apart from that."""
 
 _COMMENT = re.compile(r"#\s*harness:\s*(?P<text>.+?)\s*$")
 
@@ -28,51 +35,95 @@ class TriageError(ValueError):
 
 @dataclass(frozen=True)
 class FoundParameter:
-    """A parameter as the file tells it. `said`: constant, int, float, bool, or nothing."""
+    """A parameter as the file tells it. `said`: constant, int, float, bool, or nothing; `of` the type of a
+    constant, where its annotation says it."""
 
     name: str
     said: str
+    of: str = ""
 
 
 @dataclass(frozen=True)
 class FoundLaunch:
-    """A recorded `ct.launch`: the grid, and a description per argument in the kernel's order."""
+    """A recorded launch: the grid, a description per argument in the kernel's order, the line it is made at
+    and the hints that are not those of the kernel's decorator."""
 
     grid: tuple[int, ...]
     arguments: tuple[dict[str, Any], ...]
+    line: int = 0
+    hints: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
 class FoundKernel:
-    """A kernel that the file binds to a name. `line` is that of its first decorator."""
+    """A kernel of the file, or one that it launches. `line` is that of its first decorator.
+
+    `bound` is its name in the module `module` of the reader's, None where it has none: `nested` then tells
+    where it is defined (see `lift`).
+    """
 
     name: str
     function: str
     line: int
     parameters: tuple[FoundParameter, ...]
     launches: tuple[FoundLaunch, ...] = ()
+    module: str | None = "__main__"
+    bound: str | None = None
+    nested: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search over configurations: of `size` many, `asked` were recorded."""
+
+    line: int
+    size: int
+    asked: int
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A file, looked into. `values` are its plain module-level values, `torch`: real | stand-in | unused,
-    `error` what running it raised, with the reader's line."""
+    """A file, looked into. `modules` are the file (`__main__`) and what it imports of the reader's own,
+    `torch`: real | stand-in | unused, `error` what running it raised, with the reader's line."""
 
     path: Path
     text: str
     kernels: tuple[FoundKernel, ...]
-    values: dict[str, Any] = field(default_factory=dict)
+    modules: dict[str, Module] = field(default_factory=dict)
     torch: str = "unused"
     error: str | None = None
-    unnamed: int = 0
-    """Launches of kernels that no module-level name is bound to."""
+    searches: tuple[Search, ...] = ()
 
 
 def look(path: Path, frontend: Frontend, supervisor: Supervisor, deadline: float = DEADLINE) -> Seen:
-    """Run the file with launches recorded instead of made. Raises TriageError."""
+    """Run the file with launches recorded instead of made. Raises TriageError.
+
+    A file that launches nothing is run again as if on another GPU, as long as that may be the reason.
+    """
     text = _read(path)
+    seen: Seen | None = None
+    for capability in _CAPABILITIES:
+        another = _look(path, text, frontend, supervisor, capability, deadline)
+        if seen is None or any(kernel.launches for kernel in another.kernels):
+            seen = another
+        if any(kernel.launches for kernel in seen.kernels) or "capability" not in text:
+            break
+    assert seen is not None
+    if not seen.kernels and seen.error:
+        raise TriageError(f"{path} raised before it defined a kernel: {seen.error}")
+    if not seen.kernels:
+        raise TriageError(
+            f"{path} neither binds a kernel to a module-level name nor launches one; decorate a "
+            "function with @ct.kernel"
+        )
+    return seen
+
+
+def _look(
+    path: Path, text: str, frontend: Frontend, supervisor: Supervisor, capability: str, deadline: float
+) -> Seen:
     finished = supervisor.run(
-        [sys.executable, "-I", look_worker.__file__, frontend.root, path.absolute()],
+        [sys.executable, "-I", look_worker.__file__, frontend.root, path.absolute(), capability],
         deadline=deadline,
         cwd=path.absolute().parent,
         env={name: value for name, value in os.environ.items() if "CUDA_TILE" not in name},
@@ -91,28 +142,42 @@ def look(path: Path, frontend: Frontend, supervisor: Supervisor, deadline: float
         last = (finished.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise TriageError(f"{path} could not be run: its process ended with {how} ({last})") from None
     error = report["error"]
-    told = _told(error, path) if error else None
-    launches = report["launches"]
-    kernels = tuple(
-        FoundKernel(
-            found["name"],
-            found["function"],
-            found["line"],
-            tuple(FoundParameter(p["name"], p["said"]) for p in found["parameters"]),
-            tuple(
-                FoundLaunch(tuple(entry["grid"]), tuple(entry["arguments"]))
-                for entry in launches
-                if entry["kernel"] == found["name"]
-            ),
-        )
-        for found in report["kernels"]
+    return Seen(
+        path.absolute(),
+        text,
+        tuple(map(_kernel, report["kernels"])),
+        {name: _module(name, told, path, text) for name, told in report["modules"].items()},
+        report["torch"],
+        _told(error, path) if error else None,
+        tuple(Search(**entry) for entry in report["searches"]),
     )
-    if not kernels and told:
-        raise TriageError(f"{path} raised before it defined a kernel: {told}")
-    if not kernels:
-        raise TriageError(f"{path} binds no kernel to a module-level name; decorate one with @ct.kernel")
-    unnamed = sum(entry["kernel"] is None for entry in launches)
-    return Seen(path.absolute(), text, kernels, report["globals"], report["torch"], told, unnamed)
+
+
+def _kernel(found: dict[str, Any]) -> FoundKernel:
+    return FoundKernel(
+        found["name"],
+        found["function"],
+        found["line"],
+        tuple(FoundParameter(**parameter) for parameter in found["parameters"]),
+        tuple(
+            FoundLaunch(
+                tuple(entry["grid"]),
+                tuple(entry["arguments"]),
+                entry["line"],
+                tuple(sorted(entry["hints"].items())),
+            )
+            for entry in found["launches"]
+        ),
+        found["module"],
+        found["bound"],
+        found["nested"],
+    )
+
+
+def _module(name: str, told: dict[str, Any], path: Path, text: str) -> Module:
+    if name != "__main__":
+        text = Path(told["file"]).read_text(encoding="utf-8", errors="replace")
+    return Module(name, text, told["values"], told["file"])
 
 
 def _read(path: Path) -> str:
@@ -134,6 +199,7 @@ def _told(error: dict[str, str], path: Path) -> str:
     """What was raised, and at which line of the reader's file."""
     places = re.findall(rf'File "{re.escape(str(path.absolute()))}", line (\d+)', error["traceback"])
     words = f"{error['type']}: {error['message']}".rstrip(": ").partition("\n")[0]
+    words = _PLACE.sub("", words)
     if not places:
         return words
     line = int(places[-1])

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from packaging.version import Version
 from rich.console import Console
 from rich.table import Table
 
-from harness.matrix.explain import toml
 from harness.matrix.problems import listing
-from harness.matrix.write import case_table
-from harness.model import Cell, Toolchain
+from harness.triage.asked import Asked, Setting, is_rejection
 from harness.triage.findings import Decision, KernelFinding, short
-from harness.triage.sweep import Asked, Setting, is_rejection
 
 _ROWS = 16
 _NEUTRAL = ("no target", "refused", "broken toolchain", "rejected", "infra_error", "not_run")
@@ -27,9 +20,11 @@ _PARAMETERS = ("dtype", "signature", "constant")
 
 
 def tables(asked: Sequence[Asked], findings: Sequence[KernelFinding]) -> list[Table]:
-    """Of each kernel the reported input on every toolchain, and what changes around its newest failure."""
+    """Of each kernel the reported input on every toolchain, and what changes around its newest failure.
+    Of several of which there is nothing to tell, none."""
     shown = []
-    for found in findings:
+    quiet = [found for found in findings if _is_quiet(found)]
+    for found in findings if len(quiet) == 1 else [found for found in findings if found not in quiet]:
         mine = [a for a in asked if a.setting.kernel == found.kernel]
         plain = [a for a in mine if not a.setting.variant[0] and a.setting.level is None]
         shown.append(_table(plain, found.kernel, lambda s: s.arch))
@@ -47,6 +42,11 @@ def tables(asked: Sequence[Asked], findings: Sequence[KernelFinding]) -> list[Ta
     return shown
 
 
+def _is_quiet(found: KernelFinding) -> bool:
+    """Whether it compiles everywhere, and there is nothing else to say of it."""
+    return found.worst is None and bool(found.passes) and not _remarks(found)
+
+
 def _change(setting: Setting) -> str:
     level = "" if setting.level is None else f"-O{setting.level}"
     return " ".join(filter(None, (level, setting.variant[1])))
@@ -55,22 +55,22 @@ def _change(setting: Setting) -> str:
 def _table(asked: Sequence[Asked], title: str, what: Callable[[Setting], str]) -> Table:
     """A row per input, a column per backend; frontends that answer alike share a row."""
     toolkits = sorted({a.setting.cuda_toolkit for a in asked}, key=Version)
-    answers: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    answers: dict[str, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
     for one in asked:
-        answers[what(one.setting), one.setting.cuda_tile][one.setting.cuda_toolkit] = _word(one)
-    merged: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = defaultdict(list)
-    for (label, frontend), cells in answers.items():
-        merged[label, tuple(sorted(cells.items()))].append(frontend)
+        answers[what(one.setting)][one.setting.cuda_tile][one.setting.cuda_toolkit] = _word(one)
     shown = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left")
     heads = ("input", "cuda-tile", *toolkits)
     for head in heads:
         shown.add_column(head, no_wrap=True, overflow="ellipsis")
-    rows = sorted(merged.items(), key=lambda item: (not _fails(item[0][1]), item[0][0]))
-    for (label, outcomes), frontends in rows[:_ROWS]:
-        ordered = sorted(frontends, key=Version)
-        span = ordered[0] if len(ordered) == 1 else f"{ordered[0]}–{ordered[-1]}"
-        known = dict(outcomes)
-        shown.add_row(label, span, *(_coloured(known.get(toolkit, "")) for toolkit in toolkits))
+    every = sorted({a.setting.cuda_tile for a in asked}, key=Version)
+    rows = [
+        (label, _spans(frontends, every), known)
+        for label, answered in answers.items()
+        for frontends, known in _alike(answered)
+    ]
+    rows.sort(key=lambda row: (not _fails(row[2].values()), row[0]))
+    for label, frontends, known in rows[:_ROWS]:
+        shown.add_row(label, frontends, *(_coloured(known.get(toolkit, "")) for toolkit in toolkits))
     if len(rows) > _ROWS:
         shown.add_row(f"and {len(rows) - _ROWS} more", *[""] * (len(heads) - 1))
     return shown
@@ -84,8 +84,36 @@ def _word(asked: Asked) -> str:
     return _SHORTER.get(word, word)
 
 
-def _fails(cells: tuple[tuple[str, str], ...]) -> bool:
-    return any(word not in ("✔", *_NEUTRAL) for _, word in cells)
+def _alike(answered: Mapping[str, Mapping[str, str]]) -> list[tuple[list[str], dict[str, str]]]:
+    """Frontends of which no two answers differ, with the answers of all of them together."""
+    groups: list[tuple[list[str], dict[str, str]]] = []
+    by_knowledge = sorted(answered, key=lambda frontend: (-len(answered[frontend]), Version(frontend)))
+    for frontend in by_knowledge:
+        mine = answered[frontend]
+        for frontends, known in groups:
+            shared = known.keys() & mine.keys()
+            if shared and all(known[toolkit] == mine[toolkit] for toolkit in shared):
+                frontends.append(frontend)
+                known.update(mine)
+                break
+        else:
+            groups.append(([frontend], dict(mine)))
+    return groups
+
+
+def _spans(frontends: Sequence[str], every: Sequence[str]) -> str:
+    """Versions as spans: 1.3.0–1.5.0, 1.7.0; a span leaves out none of `every` that lies inside."""
+    spans: list[list[str]] = []
+    for version in sorted(frontends, key=Version):
+        if spans and every.index(version) == every.index(spans[-1][-1]) + 1:
+            spans[-1].append(version)
+        else:
+            spans.append([version])
+    return ", ".join(span[0] if len(span) == 1 else f"{span[0]}–{span[-1]}" for span in spans)
+
+
+def _fails(words: Iterable[str]) -> bool:
+    return any(word not in ("✔", *_NEUTRAL) for word in words)
 
 
 def _coloured(word: str) -> str:
@@ -110,12 +138,22 @@ def paragraph(found: KernelFinding) -> str:
     sentences.append(decides(found))
     if found.control is not None:
         sentences.append(f"Nearest that compiles: {found.control_differs}.")
+    for kind in found.kinds:
+        sentences.append(
+            f"Another kind of failure, {short(kind.worst.result)} ({kind.failures}), newest with "
+            f"{_setting(kind.worst.setting)}: {_decided(kind.decisions, ())}"
+        )
     return " ".join([*sentences, *_remarks(found)])
 
 
 def _harmless(found: KernelFinding) -> str:
     if found.passes:
-        return f"{found.kernel}: compiles in all {found.passes} settings that tell anything."
+        return (
+            f"{found.kernel}: compiles in all {found.passes} settings that tell anything. It was compiled "
+            "only; results were not checked."
+        )
+    if found.unread:
+        return f"{found.kernel}: could not be looked into. {' '.join(map(_ended, found.unread))}"
     if found.rejected:
         return f"{found.kernel}: no frontend takes it."
     return f"{found.kernel}: no setting told anything."
@@ -136,8 +174,12 @@ def _remarks(found: KernelFinding) -> list[str]:
 
 def decides(found: KernelFinding) -> str:
     """Which axis decides, alone or together with others, and which changed parameters avoid it."""
-    where = [d for d in found.decisions if d.axis not in _PARAMETERS]
-    changed = [d for d in found.decisions if d.axis in _PARAMETERS]
+    return _decided(found.decisions, found.ways)
+
+
+def _decided(decisions: Sequence[Decision], ways_apart: Sequence[str]) -> str:
+    where = [d for d in decisions if d.axis not in _PARAMETERS]
+    changed = [d for d in decisions if d.axis in _PARAMETERS]
     sentences = []
     if len(where) == 1:
         sentences.append(f"The {where[0].axis} alone decides where: {_values(where[0])}.")
@@ -147,8 +189,8 @@ def decides(found: KernelFinding) -> str:
     elif len(changed) == 1:
         sentences.append(f"The {changed[0].axis} alone decides: {_values(changed[0])}.")
         changed = []
-    if found.ways:
-        ways = [f"the {axis}" for axis in found.ways]
+    if ways_apart:
+        ways = [f"the {axis}" for axis in ways_apart]
         sentences.append(
             f"{listing(ways).capitalize()} {'decides' if len(ways) == 1 else 'decide'} how it fails."
         )
@@ -159,13 +201,18 @@ def decides(found: KernelFinding) -> str:
 
 
 def _values(decision: Decision) -> str:
-    bad, good = decision.bad, decision.good
-    both = [value for value in bad if value in good]
-    bad = tuple(value for value in bad if value not in both) or bad
-    return (
-        f"{listing(bad[:6])} {'fail' if len(bad) > 1 else 'fails'}, "
-        f"{listing(good[:6])} {'do' if len(good) > 1 else 'does'} not"
-    )
+    """Values that fail and values that do not; one that does either is named apart, or alone."""
+    both = [value for value in decision.bad if value in decision.good]
+    bad = [value for value in decision.bad if value not in both]
+    good = [value for value in decision.good if value not in both]
+    told = []
+    if bad:
+        told.append(f"{listing(bad[:6])} {'fail' if len(bad) > 1 else 'fails'}")
+    if good:
+        told.append(f"{listing(good[:6])} {'do' if len(good) > 1 else 'does'} not{'' if bad else ' fail'}")
+    if both:
+        told.append(f"{listing(both[:6])} {'do' if len(both) > 1 else 'does'} or not, by the rest")
+    return ", ".join(told)
 
 
 def _ended(text: str) -> str:
@@ -178,57 +225,6 @@ def _setting(s: Setting) -> str:
     return f"cuda-tile {s.cuda_tile} with cuda-toolkit {s.cuda_toolkit} for {s.arch}{level}{variant}"
 
 
-# --- going on ---------------------------------------------------------------------------------
-
-
-def handed_over(found: KernelFinding, cells: Mapping[Setting, Cell], kernel: str) -> list[Cell]:
-    """The newest failure and, behind it, its nearest control, as cells of the matrix that is written.
-    `kernel` is the kernel's file as that matrix names it."""
-    assert found.worst is not None
-    kept = [found.worst, *([found.control] if found.control is not None else [])]
-    picked = [cells[asked.setting] for asked in kept]
-    return [
-        replace(cell, case=replace(cell.case, kernel=f"{kernel}:{cell.case.kernel.rpartition(':')[2]}"))
-        for cell in picked
-    ]
-
-
-def matrix_text(title: str, cells: Sequence[Cell], compile_seconds: float) -> str:
-    """A matrix of these cells."""
-    lines = [f"# {title}, as triage found it:   python -m harness run matrix.toml", ""]
-    for chain in dict.fromkeys(cell.toolchain for cell in cells):
-        lines += [*_toolchain(chain), ""]
-    lines += ["[target]", f"arch = {toml(list(dict.fromkeys(cell.arch for cell in cells)))}", ""]
-    for case in {cell.case.digest: cell.case for cell in cells}.values():
-        lines += ["[[case]]", *(f"{key} = {toml(value)}" for key, value in case_table(case).items()), ""]
-    lines += ["[timeouts]", f"compile = {toml(compile_seconds)}", ""]
-    return "\n".join(lines)
-
-
-def _toolchain(chain: Toolchain) -> list[str]:
-    return [
-        "[[toolchain]]",
-        f"cuda_tile = {toml(chain.cuda_tile)}",
-        f"cuda_toolkit = {toml(chain.cuda_toolkit)}",
-    ]
-
-
-def commands(found: KernelFinding, cell: Cell, folder: Path) -> list[str]:
-    """What to run next: look again, bisect, reduce, and make a report that stands alone."""
-    assert found.worst is not None
-    matrix, results = str(folder / "matrix.toml"), str(folder / "results")
-    over = ["--over", "cuda-tile"] if [d.axis for d in found.decisions] == ["frontend"] else []
-    run = ["python", "-m", "harness"]
-    name = re.sub(r"[^a-z0-9]+", "-", f"{folder.name}-{found.worst.setting.kernel}".lower()).strip("-")
-    words = [
-        [*run, "run", matrix, "--out", results],
-        [*run, "bisect", cell.id, *over, "--matrix", matrix, "--out", results],
-        [*run, "reduce", cell.id, "--matrix", matrix, "--out", results],
-        [*run, "repro", "new", cell.id, "--matrix", matrix, "--out", results, "--name", name],
-    ]
-    return [shlex.join(command) for command in words]
-
-
 def render(
     findings: Sequence[KernelFinding], asked: Sequence[Asked], console: Console, notes: Sequence[str]
 ) -> None:
@@ -236,8 +232,15 @@ def render(
     for table in tables(asked, findings):
         console.print(table)
         console.print()
-    for found in findings:
+    quiet = [found for found in findings if _is_quiet(found)]
+    for found in findings if len(quiet) == 1 else [found for found in findings if found not in quiet]:
         console.print(paragraph(found), markup=False)
+        console.print()
+    if len(quiet) > 1:
+        told = "These compile in all settings that tell anything. They were compiled only; results were not"
+        console.print(f"{told} checked.", markup=False)
+        for found in quiet:
+            console.print(f"  {found.kernel}: {found.passes} settings", markup=False)
         console.print()
     for note in notes:
         console.print(note, style="dim", markup=False)
@@ -265,6 +268,16 @@ def as_json(findings: Sequence[KernelFinding], asked: Sequence[Asked]) -> dict[s
                 "control_differs": found.control_differs,
                 "broken_toolchains": list(found.broken),
                 "rejected": list(found.rejected),
+                "unread": list(found.unread),
+                "other_kinds": [
+                    {
+                        "outcome": short(kind.worst.result),
+                        "failures": kind.failures,
+                        "newest_failure": kind.worst.setting.axes,
+                        "decides": _decided(kind.decisions, ()),
+                    }
+                    for kind in found.kinds
+                ],
                 "other_failures": list(found.others),
                 "text": paragraph(found),
             }

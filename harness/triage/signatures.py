@@ -1,40 +1,40 @@
-"""Parameters of a reader's kernel as the lab's: from a recorded launch, from a comment, from an option.
-
-    # harness: a = array(float32, 3); out = array(float16, 2, strides=dynamic); n = scalar(int32)
-
-An array is contiguous, base and rows aligned to 16 bytes, unless said; `shape=(4096, 512)` makes it what
-a JIT launch would assume of that array. `strides=dynamic` assumes nothing of its strides, `divisible=16`
-that 16 divides its extents, `base=1` nothing of its address. `T = const(32)` is baked in.
-"""
+"""Parameters of a reader's kernel as the lab's: from a recorded launch, from a comment, from an option."""
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from harness.kernels.arrays import ITEMSIZE, Placement, aligned, assume, contiguous
+from harness.kernels.arrays import ITEMSIZE, Placement, assume
 from harness.matrix.words import DTYPE_ALIASES
-from harness.model import Array, ArrayList, Constant, Parameter, ScalarParameter, TupleParameter
+from harness.model import ArrayList, Constant, Hints, Parameter, ScalarParameter, TupleParameter
 from harness.triage.look import FoundKernel, FoundLaunch, Seen, TriageError, comments
+from harness.triage.notation import parse
+from harness.triage.usage import example, usages
 
 _SCALARS = {"int": "int32", "float": "float32", "bool": "bool"}
-_CALLS = ("array", "scalar", "const")
 
 
 @dataclass(frozen=True)
 class Signature:
-    """A kernel's parameters, and how they are known: launch | told."""
+    """A kernel's parameters, and how they are known: launch | told.
+
+    `label` tells it from other launches of the same kernel. `hints` are those of the launch that the
+    kernel's decorator does not have. `source` is the kernel as a matrix names it, once that is known.
+    """
 
     kernel: FoundKernel
     parameters: tuple[Parameter, ...]
     known_by: str
-    grid: tuple[int, ...] = ()
+    launch: FoundLaunch | None = None
+    label: str = ""
+    hints: Hints = field(default_factory=Hints)
+    source: str = ""
 
 
 def signatures(seen: Seen, told: str = "", names: Sequence[str] = ()) -> list[Signature]:
-    """Signatures of the file's kernels, or of those in `names`.
+    """Signatures of the file's kernels, or of those in `names`, in the order of the file.
 
     `told` is the text of an option and counts more than comments, which count more than launches. Of a
     kernel's launches the distinct ones each give a signature. Raises TriageError that says what to write.
@@ -45,21 +45,30 @@ def signatures(seen: Seen, told: str = "", names: Sequence[str] = ()) -> list[Si
         have = ", ".join(kernel.name for kernel in seen.kernels)
         raise TriageError(f"{seen.path.name} has no kernel {unknown[0]!r}; its kernels are {have}")
     option = parse(told, "--parameters")
+    _check_names(option, chosen)
     found: list[Signature] = []
     missing: list[str] = []
     for kernel in chosen:
         words = _comments_for(kernel, seen) | option
         known = {p.name for p in kernel.parameters if p.name in words}
         if kernel.launches and not known:
-            found += _launched(kernel)
+            found += _labelled(kernel, _launched(kernel))
             continue
         try:
-            found.append(Signature(kernel, _told(kernel, words), "told"))
+            found.append(Signature(kernel, _told(kernel, words), "told", label=kernel.name))
         except KeyError as absent:
             missing.append(f"{kernel.name}: {absent.args[0]}")
     if found:
         return found
     raise TriageError(_ask(chosen, missing, seen))
+
+
+def _check_names(option: Mapping[str, Parameter], kernels: Sequence[FoundKernel]) -> None:
+    known = {p.name for kernel in kernels for p in kernel.parameters}
+    stray = [name for name in option if name not in known]
+    if stray:
+        have = "; ".join(f"{k.name}({', '.join(p.name for p in k.parameters)})" for k in kernels)
+        raise TriageError(f"--parameters: no kernel has a parameter {stray[0]!r}; there is {have}")
 
 
 def _comments_for(kernel: FoundKernel, seen: Seen) -> dict[str, Parameter | str]:
@@ -75,11 +84,50 @@ def _comments_for(kernel: FoundKernel, seen: Seen) -> dict[str, Parameter | str]
 
 
 def _launched(kernel: FoundKernel) -> list[Signature]:
-    found: dict[tuple[Parameter, ...], Signature] = {}
+    found: dict[tuple[tuple[Parameter, ...], Hints], Signature] = {}
     for launch in kernel.launches:
         parameters = _of_launch(kernel, launch)
-        found.setdefault(parameters, Signature(kernel, parameters, "launch", launch.grid))
+        hints = Hints(**dict(launch.hints))
+        signature = Signature(kernel, parameters, "launch", launch, kernel.name, hints)
+        found.setdefault((parameters, hints), signature)
     return list(found.values())
+
+
+def _labelled(kernel: FoundKernel, found: Sequence[Signature]) -> list[Signature]:
+    """With labels that say in what the launches differ, where there are several."""
+    if len(found) == 1:
+        return list(found)
+    told = [_words(one) for one in found]
+    common = set.intersection(*map(set, told))
+    labelled: list[Signature] = []
+    for one, words in zip(found, told, strict=True):
+        differs = ", ".join(word for word in words if word not in common)
+        line = f"line {one.launch.line}: " if one.launch is not None and one.launch.line else ""
+        label = f"{kernel.name} ({line}{differs})"
+        same = sum(other.label.startswith(label) for other in labelled)
+        labelled.append(replace(one, label=f"{label} again, otherwise aligned" if same else label))
+    return labelled
+
+
+def _words(one: Signature) -> list[str]:
+    """A launch, argument by argument."""
+    assert one.launch is not None
+    words = [
+        f"{parameter.name} {_word(said)}"
+        for parameter, said in zip(one.kernel.parameters, one.launch.arguments, strict=True)
+    ]
+    return [*words, *(f"{name}={value}" for name, value in one.launch.hints)]
+
+
+def _word(said: Mapping[str, Any]) -> str:
+    match said["kind"]:
+        case "array":
+            return f"{said['dtype']}[{', '.join(map(str, said['shape']))}]"
+        case "scalar":
+            return f"= {said['value']}"
+        case "list" | "tuple":
+            return f"({', '.join(map(_word, said['items']))})"
+    return str(said.get("text", said["kind"]))
 
 
 def _of_launch(kernel: FoundKernel, launch: FoundLaunch) -> tuple[Parameter, ...]:
@@ -132,13 +180,16 @@ def _told(kernel: FoundKernel, words: Mapping[str, Any]) -> tuple[Parameter, ...
 
 
 def _ask(kernels: Sequence[FoundKernel], missing: Sequence[str], seen: Seen) -> str:
-    """What to write where parameters are not known."""
+    """What to write where parameters are not known: a line that can be used as it stands."""
     wanted: dict[str, str] = {}
     for kernel in kernels:
+        module = seen.modules.get(kernel.module or "")
+        used = usages(module.text, kernel.function, kernel.line) if module is not None else {}
         for parameter in kernel.parameters:
             if parameter.said not in _SCALARS:
-                kind = "const(128)" if parameter.said == "constant" else "array(float32, 2)"
-                wanted.setdefault(parameter.name, f"{parameter.name} = {kind}")
+                wanted.setdefault(
+                    parameter.name, f"{parameter.name} = {example(parameter, used.get(parameter.name))}"
+                )
     line = "; ".join(wanted.values())
     told = f" Running it raised {seen.error}." if seen.error else ""
     return (
@@ -146,71 +197,3 @@ def _ask(kernels: Sequence[FoundKernel], missing: Sequence[str], seen: Seen) -> 
         f"{seen.path.name}, or pass it with --parameters, with the element types, ranks and values of the "
         f"report:\n  # harness: {line}"
     )
-
-
-# --- the notation -----------------------------------------------------------------------------
-
-
-def parse(text: str, where: str) -> dict[str, Parameter]:
-    """`a = array(float32, 3); T = const(32)` as parameters. Raises TriageError with the place."""
-    found: dict[str, Parameter] = {}
-    for part in filter(None, (piece.strip() for piece in text.split(";"))):
-        try:
-            statement = ast.parse(part).body[0]
-        except (SyntaxError, ValueError, IndexError):
-            raise _misread(part, where) from None
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id=call)) as value):
-                pass
-            case _:
-                raise _misread(part, where)
-        if call not in _CALLS:
-            raise TriageError(f"{where}: {call!r} is no kind of parameter; write array, scalar or const")
-        try:
-            positional = [_value(argument) for argument in value.args]
-            named = {word.arg: _value(word.value) for word in value.keywords if word.arg}
-            found[name] = _made(name, call, positional, named)
-        except (ValueError, TypeError, IndexError) as error:
-            raise TriageError(f"{where}: {part!r}: {error}") from None
-    return found
-
-
-def _misread(part: str, where: str) -> TriageError:
-    return TriageError(f"{where}: cannot read {part!r}; write it like a = array(float32, 3); T = const(32)")
-
-
-def _value(node: ast.expr) -> Any:
-    return node.id if isinstance(node, ast.Name) else ast.literal_eval(node)
-
-
-def _made(name: str, call: str, positional: list[Any], named: dict[str, Any]) -> Parameter:
-    if call == "const":
-        (value,) = positional
-        words: dict[Any, Any] = {"true": True, "false": False}
-        return Constant(name, words.get(value, value))
-    dtype = DTYPE_ALIASES.get(positional[0], positional[0])
-    if dtype not in ITEMSIZE:
-        raise ValueError(f"unknown dtype {positional[0]}; known are {', '.join(ITEMSIZE)}")
-    if call == "scalar":
-        return ScalarParameter(name, dtype)
-    shape = named.pop("shape", None)
-    rank = len(shape) if shape is not None else int(positional[1])
-    array = aligned(name, dtype, rank) if shape is None else _with_shape(name, dtype, tuple(shape))
-    return _varied(array, named)
-
-
-def _with_shape(name: str, dtype: str, shape: tuple[int, ...]) -> Array:
-    return assume(Placement(name, dtype, shape, contiguous(shape)))
-
-
-def _varied(array: Array, named: dict[str, Any]) -> Array:
-    strides, divisible, base = (named.pop(key, None) for key in ("strides", "divisible", "base"))
-    if named:
-        raise ValueError(f"unknown word {next(iter(named))!r}; known are shape, strides, divisible, base")
-    if strides is not None:
-        if strides != "dynamic":
-            raise ValueError("write strides=dynamic, or leave it out")
-        array = replace(array, stride_constant=(None,) * array.rank, stride_divisible_by=(1,) * array.rank)
-    if divisible is not None:
-        array = replace(array, shape_divisible_by=(int(divisible),) * array.rank)
-    return array if base is None else replace(array, base_divisible_by=int(base))

@@ -19,9 +19,10 @@ from harness.compile.cache import CacheError
 from harness.inspect import CubinError, DisassemblyError
 from harness.kernels import get
 from harness.lab import Examination, Lab, Question
-from harness.model import Case, Cell, CellResult, Constant, Hints, Toolchain, Verdict
+from harness.model import Case, Cell, Constant, Toolchain, Verdict
 from harness.pipeline import judged
 from harness.toolchain import InstallError, NotInStore, ProvisionError, UnsupportedFrontend
+from harness.triage.asked import Asked, Setting, is_failure
 from harness.triage.signatures import Signature
 from harness.triage.variants import Variant, variants
 
@@ -35,39 +36,8 @@ OLDEST_FRONTEND = Version("1.3")
 
 _UNAVAILABLE = (NotInStore, InstallError, UnsupportedFrontend, ProvisionError)
 _MOST_LOOKED_INTO = 3
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One question. `level` None is what the kernel's decorator says; `variant` is (axis, label), or
-    empty for the parameters as reported."""
-
-    kernel: str
-    cuda_tile: str
-    cuda_toolkit: str
-    arch: str
-    level: int | None = None
-    variant: tuple[str, str] = ("", "")
-
-    @property
-    def axes(self) -> dict[str, object]:
-        """Everything but the kernel, by the axis' name."""
-        return {
-            "frontend": self.cuda_tile,
-            "toolchain": self.cuda_toolkit,
-            "architecture": self.arch,
-            "opt level": self.level,
-            "variant": self.variant,
-        }
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A setting and its answer. `seconds` is what it took now."""
-
-    setting: Setting
-    result: CellResult
-    seconds: float
+_PATIENCE = 2
+"""How many times as long a compile may take that is asked again."""
 
 
 @dataclass(frozen=True)
@@ -79,17 +49,6 @@ class Scope:
     archs: tuple[str, ...] = ARCHS
     further_archs: tuple[str, ...] = FURTHER_ARCHS
     compile_seconds: float = 15.0
-
-
-def is_rejection(result: CellResult) -> bool:
-    """A located error of the reader's own: the frontend read the kernel and says what is wrong with it,
-    as an older one does of what it does not know yet."""
-    return result.verdict is Verdict.FRONTEND_ERROR and result.judgement.evidence.get("kind") == "user"
-
-
-def is_failure(result: CellResult) -> bool:
-    """Whether a compiler misbehaved."""
-    return result.verdict.is_finding and not is_rejection(result)
 
 
 def newest_of_each(versions: Iterable[str], oldest: Version | None = None) -> tuple[str, ...]:
@@ -111,7 +70,6 @@ class Sweep:
 
     lab: Lab
     signatures: Sequence[Signature]
-    path: str
     scope: Scope
     ends: float
     jobs: int
@@ -121,11 +79,14 @@ class Sweep:
     """Versions that could not be had, with the reason."""
     left: int = 0
     """Settings that were wanted when the budget was spent."""
+    confirmed: set[Setting] = field(default_factory=set)
+    """Settings whose compile did not end with more time and alone either, and those beside them."""
 
     def run(self) -> None:
         """All stages, as far as time allows."""
         for stage in (self._first, self._frontends, self._around, self._near, self._rest):
             self._ask(dict.fromkeys(stage()))
+            self._confirm()
 
     # --- stages -------------------------------------------------------------------------------
 
@@ -133,13 +94,13 @@ class Sweep:
         newest = self.scope.frontends[-1]
         for arch, toolkit in product(self.scope.archs, reversed(self.scope.toolkits)):
             for one in self.signatures:
-                yield Setting(_id(one, self.signatures), newest, toolkit, arch)
+                yield Setting(one.label, newest, toolkit, arch)
 
     def _frontends(self) -> Iterator[Setting]:
         newest = self.scope.toolkits[-1]
         for frontend in reversed(self.scope.frontends):
             for one in self.signatures:
-                yield Setting(_id(one, self.signatures), frontend, newest, self.scope.archs[0])
+                yield Setting(one.label, frontend, newest, self.scope.archs[0])
 
     def _around(self) -> Iterator[Setting]:
         """One step along each axis from every kind of failure."""
@@ -174,7 +135,7 @@ class Sweep:
         )
         for level, arch, frontend, toolkit in every:
             for one in self.signatures:
-                yield Setting(_id(one, self.signatures), frontend, toolkit, arch, level)
+                yield Setting(one.label, frontend, toolkit, arch, level)
 
     def _representatives(self) -> list[Setting]:
         """A failing setting per signature of a failure: of the newest versions, as reported."""
@@ -209,6 +170,43 @@ class Sweep:
                 raise
         self.left += len(todo)
 
+    def _confirm(self) -> None:
+        """Ask again what did not end, alone and with more time: it may only have been slow beside others.
+
+        Of settings one step apart that did not end, one is asked for all. What cannot be asked again for
+        want of time is no answer.
+        """
+        if self.lab.deadlines.patience > self.lab.deadlines.compile:
+            return  # done with every compile
+        usual = self.lab.deadlines
+        self.lab.deadlines = replace(usual, compile=_PATIENCE * usual.compile)
+        try:
+            for setting in [s for s, asked in self.asked.items() if self._is_doubtful(s, asked)]:
+                if self._stands_by_confirmed(setting):
+                    self.confirmed.add(setting)
+                    continue
+                del self.asked[setting]
+                again = self._one(setting) if time.monotonic() < self.ends else None
+                if again is None:
+                    self.left += 1
+                    continue
+                self.asked[setting] = again
+                self.progress(again)
+                if again.result.verdict is Verdict.COMPILE_TIMEOUT:
+                    self.confirmed.add(setting)
+        finally:
+            self.lab.deadlines = usual
+
+    def _is_doubtful(self, setting: Setting, asked: Asked) -> bool:
+        return asked.result.verdict is Verdict.COMPILE_TIMEOUT and setting not in self.confirmed
+
+    def _stands_by_confirmed(self, setting: Setting) -> bool:
+        return any(
+            other.kernel == setting.kernel
+            and sum(other.axes[axis] != value for axis, value in setting.axes.items()) == 1
+            for other in self.confirmed
+        )
+
     def _is_absent(self, setting: Setting) -> bool:
         return setting.cuda_tile in self.absent or setting.cuda_toolkit in self.absent
 
@@ -241,13 +239,15 @@ class Sweep:
             parameters = next(
                 v.parameters for v in self._variants(setting.kernel) if (v.axis, v.label) == axis_label
             )
+        level = setting.level
+        hints = signature.hints if level is None else replace(signature.hints, opt_level=level)
         fixed = tuple(sorted((p.name, p.value) for p in parameters if isinstance(p, Constant)))
         dtype = next((p.dtype for p in parameters if hasattr(p, "dtype")), "")
         case = Case(
-            kernel=f"{self.path}:{signature.kernel.name}",
+            kernel=signature.source,
             shape=(),
             dtype=dtype,
-            hints=Hints(opt_level=setting.level),
+            hints=hints,
             knobs=fixed,
             parameters=parameters,
         )
@@ -255,18 +255,10 @@ class Sweep:
         return Cell(Toolchain(name, setting.cuda_tile, setting.cuda_toolkit), setting.arch, case)
 
     def _signature(self, identity: str) -> Signature:
-        return next(one for one in self.signatures if _id(one, self.signatures) == identity)
+        return next(one for one in self.signatures if one.label == identity)
 
     def _variants(self, identity: str) -> list[Variant]:
         return variants(self._signature(identity).parameters)
-
-
-def _id(one: Signature, every: Sequence[Signature]) -> str:
-    """The kernel's name, and which of its launches where there are several."""
-    same = [other for other in every if other.kernel.name == one.kernel.name]
-    if len(same) == 1:
-        return one.kernel.name
-    return f"{one.kernel.name} (launch {same.index(one) + 1})"
 
 
 def _recency(setting: Setting) -> tuple[Version, Version, int]:

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from harness.judge import judge_compile
 from harness.model import Case, Cell, CellResult, CompileOutcome, Judgement, Toolchain, TraceOutcome, Verdict
+from harness.triage import show
+from harness.triage.asked import Asked, Setting
 from harness.triage.findings import findings
 from harness.triage.show import as_json, decides, paragraph
-from harness.triage.sweep import Asked, Setting
 
 FRONTENDS, TOOLKITS = ("1.5.0", "1.7.0"), ("13.2.2", "13.3.1", "13.4.3")
 ARCHS, LEVELS = ("sm_90", "sm_120"), (0, 3)
@@ -122,3 +123,50 @@ def test_a_compile_that_fails_is_told_by_its_exit_code() -> None:
     result = CellResult(cell, judgement, compile=failed)
     (found,) = findings([Asked(Setting("k", "1.7.0", "13.3.1", "sm_90"), result, 0.0)])
     assert found.outcomes == {"exit 5": 1}
+
+
+def timeout() -> Judgement:
+    return Judgement(Verdict.COMPILE_TIMEOUT, "compile_timeout/ptxas/does not end", "No end.", "ptxas")
+
+
+def test_every_kind_of_failure_has_its_own_contrast() -> None:
+    def judge(s: Setting) -> Judgement:
+        if s.arch == "sm_90" and s.level == 3:
+            return crash()
+        return timeout() if s == EVERY[0] else good()
+
+    (found,) = findings(sweep(judge))
+    assert [decision.axis for decision in found.decisions] == ["architecture", "opt level"]
+    assert all("1.5.0" not in decision.bad for decision in found.decisions)
+    (other,) = found.kinds
+    assert other.failures == 1 and other.worst.setting == EVERY[0]
+    assert "Another kind of failure" in paragraph(found)
+
+
+def test_a_copy_that_cannot_be_imported_is_no_verdict_on_the_kernel() -> None:
+    trace = TraceOutcome(
+        "error", error_type="ModuleNotFoundError", message="No module named 'x'", stage="import"
+    )
+    cell = Cell(Toolchain("t", "1.7.0", "13.3.1"), "sm_90", Case("f.py:k", (), "float16"))
+    (found,) = findings(sweep(lambda s: judge_compile(cell, trace, None, None)))
+    assert not found.is_something and not found.rejected
+    assert "could not be looked into" in paragraph(found) and "No module named 'x'" in paragraph(found)
+
+
+def test_a_value_that_fails_and_passes_is_on_neither_side() -> None:
+    def judge(s: Setting) -> Judgement:
+        bad = s.cuda_toolkit == "13.2.2" or (s.cuda_toolkit == "13.3.1" and s.level == 3)
+        return crash() if bad else good()
+
+    (found,) = findings(sweep(judge))
+    told = decides(found)
+    assert "toolchain (13.2.2 fails, 13.4.3 does not, 13.3.1 does or not, by the rest)" in told
+
+
+def test_a_row_of_a_table_never_hides_a_frontend_that_answers_otherwise() -> None:
+    assert show._spans(["1.3", "1.4", "1.6"], ["1.3", "1.4", "1.5", "1.6"]) == "1.3–1.4, 1.6"
+    answered = {"1.3": {"a": "x"}, "1.4": {"a": "y", "b": "z"}, "1.5": {"a": "x", "b": "z"}}
+    assert show._alike(answered) == [
+        (["1.4"], {"a": "y", "b": "z"}),
+        (["1.5", "1.3"], {"a": "x", "b": "z"}),
+    ]

@@ -8,7 +8,8 @@ import pytest
 
 from harness.model import Array, Constant, ScalarParameter, TupleParameter
 from harness.triage.look import FoundKernel, FoundLaunch, FoundParameter, Seen, TriageError
-from harness.triage.signatures import parse, signatures
+from harness.triage.notation import parse
+from harness.triage.signatures import signatures
 
 X = FoundParameter("x", "")
 N = FoundParameter("n", "int")
@@ -81,12 +82,16 @@ def test_launches_tell_the_parameters_and_equal_ones_are_one() -> None:
     sliced = {**array, "shape": [128, 63], "offset": 1}
     number = {"kind": "scalar", "dtype": "int32", "value": 128}
     launches = (
-        FoundLaunch((1,), (array, number, number)),
-        FoundLaunch((2,), (array, number, number)),
-        FoundLaunch((1,), (sliced, number, number)),
+        FoundLaunch((1,), (array, number, number), line=8),
+        FoundLaunch((2,), (array, number, number), line=8),
+        FoundLaunch((1,), (sliced, number, number), line=9),
     )
     found = signatures(seen(kernel(X, N, T, launches=launches)))
     assert [one.known_by for one in found] == ["launch", "launch"]
+    assert [one.label for one in found] == [
+        "k (line 8: x float16[128, 64])",
+        "k (line 9: x float16[128, 63])",
+    ]
     assert found[0].parameters == (
         Array("x", "float16", (None, None), (16, 16), (None, 1), (8, 1)),
         ScalarParameter("n", "int32"),
@@ -110,3 +115,16 @@ def test_tuples_and_strangers_in_a_launch() -> None:
 def test_an_unknown_kernel_is_named_with_those_there_are() -> None:
     with pytest.raises(TriageError, match=r"has no kernel 'q'; its kernels are k$"):
         signatures(seen(kernel(N)), names=["q"])
+
+
+def test_hints_of_a_launch_are_part_of_what_is_asked() -> None:
+    number = {"kind": "scalar", "dtype": "int32", "value": 128}
+    launches = tuple(FoundLaunch((1,), (number,), 4, (("occupancy", n),)) for n in (2, 8))
+    first, second = signatures(seen(kernel(N, launches=launches)))
+    assert (first.hints.occupancy, second.hints.occupancy) == (2, 8)
+    assert second.label == "k (line 4: occupancy=8)"
+
+
+def test_an_option_for_no_parameter_is_told() -> None:
+    with pytest.raises(TriageError, match=r"no kernel has a parameter 'X'; there is k\(x, n, T\)"):
+        signatures(seen(kernel(X, N, T)), "X = array(float32, 1)")

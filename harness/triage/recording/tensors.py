@@ -1,19 +1,21 @@
-"""A stand-in for torch where there is none: tensors that only know shape, strides and dtype.
-
-Imports the standard library only, and is one file: it is loaded by path into the process that runs a reader's
-script, in an environment that has nothing of this package.
-What the stand-in does not know answers with `Anything`, so that a script gets as far as its launch.
-"""
+"""Tensors that only know shape, strides and dtype: what a launch tells a compiler, and no memory."""
 
 from __future__ import annotations
 
 import math
-import types
+from collections.abc import Callable
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
+
+from .anything import Anything
 
 ITEMSIZE = {
     "bool": 1,
     "uint8": 1,
+    "uint16": 2,
+    "uint32": 4,
+    "uint64": 8,
     "int8": 1,
     "int16": 2,
     "int32": 4,
@@ -29,51 +31,6 @@ ITEMSIZE = {
 _ALIASES = {"half": "float16", "float": "float32", "double": "float64", "int": "int32", "long": "int64"}
 
 
-class Anything:
-    """Whatever a script wants of it: called, indexed, entered, asked for attributes."""
-
-    def __getattr__(self, name: str) -> Anything:
-        if name.startswith("__") and name.endswith("__"):
-            raise AttributeError(name)
-        return Anything()
-
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        decorated = len(args) == 1 and not options and isinstance(args[0], types.FunctionType | type)
-        return args[0] if decorated else Anything()
-
-    def __enter__(self) -> Anything:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        return None
-
-    def __getitem__(self, key: Any) -> Anything:
-        return Anything()
-
-    def __iter__(self) -> Any:
-        return iter(())
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __int__(self) -> int:
-        return 1
-
-    __index__ = __int__
-
-    def __float__(self) -> float:
-        return 1.0
-
-    def __format__(self, spec: str) -> str:
-        return "?"
-
-    def _same(self, *other: Any) -> Anything:
-        return self
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _same
-    __matmul__ = __rmatmul__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = _same
-
-
 class DType:
     """torch.float16 and the like."""
 
@@ -81,6 +38,12 @@ class DType:
         self.name = name
         self.itemsize = ITEMSIZE[name]
         self.is_floating_point = "float" in name
+
+    def __call__(self, value: Any = 0) -> Any:
+        """A number of this type, as NumPy's types make them."""
+        if isinstance(value, Tensor):
+            return value.to(self)
+        return float(value) if self.is_floating_point else int(value)
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
@@ -96,7 +59,16 @@ class Device:
     type = "cuda"
     index = 0
 
-    def __init__(self, *args: Any) -> None: ...
+    def __init__(self, *args: Any, **options: Any) -> None: ...
+
+    def __str__(self) -> str:
+        return "cuda:0"
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
 
 
 def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -113,6 +85,8 @@ class Tensor:
     is_cuda = True
     requires_grad = False
     grad = None
+    tape: list[Callable[[], Any]] = []  # noqa: RUF012 - of all tensors together
+    """Backward passes of what was computed so far, to be run in reverse."""
 
     def __init__(
         self, shape: tuple[int, ...], dtype: DType, strides: tuple[int, ...] | None = None, offset: int = 0
@@ -130,14 +104,56 @@ class Tensor:
     def T(self) -> Tensor:
         return Tensor(self.shape[::-1], self.dtype, self.strides[::-1], self.offset)
 
-    t = mT = property(lambda self: lambda: self.T)
+    @property
+    def mT(self) -> Tensor:
+        return self.transpose(-1, -2)
+
+    @property
+    def data(self) -> Tensor:
+        return self
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.numel() * self.dtype.itemsize
+
+    def t(self) -> Tensor:
+        return self.T
+
+    def backward(self, *args: Any, **options: Any) -> None:
+        while Tensor.tape:
+            Tensor.tape.pop()()
+
+    def item(self) -> Any:
+        return 1.0 if self.dtype.is_floating_point else self.dtype.name == "bool" or 1
+
+    def numpy(self) -> Any:
+        return self
+
+    def tolist(self) -> Any:
+        value = self.item()
+        for size in reversed(self.shape):
+            value = [value] * size
+        return value
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
         if name in DTYPES:
             return lambda: self._like(dtype=DTYPES[name])
-        return _Method(self, name)
+        if name.startswith("new_"):
+            return partial(self._new, name)
+        method: Callable[[Tensor], Any] = _REDUCTIONS.get(name, _elementwise)
+        return method(self)
+
+    def _new(self, name: str, *args: Any, dtype: DType | None = None, **options: Any) -> Tensor:
+        """new_empty(…) and its kin; new_full and new_tensor name a value as well."""
+        if name == "new_tensor":
+            return Tensor(shape_of(args[0]), dtype or self.dtype)
+        return self._like(flat(args[:1] if name == "new_full" else args), dtype)
 
     def _like(self, shape: tuple[int, ...] | None = None, dtype: DType | None = None) -> Tensor:
         return Tensor(self.shape if shape is None else shape, dtype or self.dtype)
@@ -175,36 +191,42 @@ class Tensor:
         return self._like()
 
     def to(self, *args: Any, **options: Any) -> Tensor:
-        wanted = [a for a in (*args, *options.values()) if isinstance(a, DType)]
+        known = [getattr(a, "dtype", a) for a in (*args, *options.values())]
+        wanted = [dtype for dtype in known if isinstance(dtype, DType)]
         return Tensor(self.shape, wanted[0] if wanted else self.dtype, self.strides, self.offset)
 
     def type(self, dtype: DType) -> Tensor:
         return self.to(dtype)
 
+    def astype(self, dtype: Any, *args: Any, **options: Any) -> Tensor:
+        return self.to(DTYPES.get(dtype, dtype) if isinstance(dtype, str) else dtype)
+
     def view(self, *shape: Any) -> Tensor:
         if len(shape) == 1 and isinstance(shape[0], DType):
             return self.to(shape[0])
-        wanted = _flat(shape)
+        wanted = flat(shape)
         known = math.prod(n for n in wanted if n != -1)
         return self._like(tuple(self.numel() // max(1, known) if n == -1 else n for n in wanted))
 
     reshape = view
 
     def expand(self, *shape: Any) -> Tensor:
-        wanted = _flat(shape)
+        wanted = flat(shape)
         lead = len(wanted) - len(self.shape)
         old, steps = (1,) * lead + self.shape, (0,) * lead + self.strides
         sizes = tuple(a if b == -1 else b for a, b in zip(old, wanted, strict=True))
         strides = tuple(0 if a == 1 and b != 1 else s for a, b, s in zip(old, sizes, steps, strict=True))
         return Tensor(sizes, self.dtype, strides, self.offset)
 
-    def transpose(self, one: int, other: int) -> Tensor:
-        order = list(range(self.ndim))
+    def transpose(self, *axes: int) -> Tensor:
+        if len(axes) != 2:
+            return self.permute(*axes) if axes else self.T
+        (one, other), order = axes, list(range(self.ndim))
         order[one], order[other] = order[other], order[one]
         return self.permute(*order)
 
     def permute(self, *order: Any) -> Tensor:
-        axes = _flat(order)
+        axes = flat(order)
         shape = tuple(self.shape[a] for a in axes)
         return Tensor(shape, self.dtype, tuple(self.strides[a] for a in axes), self.offset)
 
@@ -226,15 +248,41 @@ class Tensor:
     def flatten(self, *args: Any) -> Tensor:
         return self._like((self.numel(),))
 
+    ravel = flatten
+
+    def narrow(self, axis: int, start: int, length: int) -> Tensor:
+        part: Tensor = self[(*[slice(None)] * (axis % self.ndim), slice(start, start + length))]
+        return part
+
+    def split(self, size: Any, dim: int = 0) -> tuple[Tensor, ...]:
+        extent, at, parts = self.shape[dim], 0, []
+        sizes = size if isinstance(size, list | tuple) else [size] * -(-extent // int(size))
+        for length in sizes:
+            parts.append(self.narrow(dim, at, min(length, extent - at)))
+            at += length
+        return tuple(parts)
+
+    def chunk(self, count: int, dim: int = 0) -> tuple[Tensor, ...]:
+        return self.split(-(-self.shape[dim] // count), dim)
+
+    def unbind(self, dim: int = 0) -> tuple[Any, ...]:
+        before = [slice(None)] * (dim % max(1, self.ndim))
+        return tuple(self[(*before, i)] for i in range(self.shape[dim] if self.shape else 0))
+
     def __getitem__(self, key: Any) -> Any:
         shape: list[int] = []
         strides: list[int] = []
         offset, axis = self.offset, 0
-        for part in key if isinstance(key, tuple) else (key,):
+        parts = list(key) if isinstance(key, tuple) else [key]
+        if any(part is Ellipsis for part in parts):
+            at = next(i for i, part in enumerate(parts) if part is Ellipsis)
+            named = sum(part is not None and part is not Ellipsis for part in parts)
+            parts[at : at + 1] = [slice(None)] * max(0, self.ndim - named)
+        for part in parts:
             if part is None:
                 shape.append(1)
                 strides.append(1)
-            elif part is Ellipsis or axis >= self.ndim:
+            elif axis >= self.ndim:
                 return Anything()
             elif isinstance(part, slice):
                 start, stop, step = part.indices(self.shape[axis])
@@ -245,19 +293,28 @@ class Tensor:
             elif isinstance(part, int):
                 offset += (part % max(1, self.shape[axis])) * self.strides[axis]
                 axis += 1
-            else:
-                return Anything()
+            else:  # indices out of a tensor or list: a copy of as many rows
+                taken = part.shape if isinstance(part, Tensor) else shape_of(part)
+                return self._like((*shape, *taken, *self.shape[axis + 1 :]))
         shape += self.shape[axis:]
         strides += self.strides[axis:]
         return Tensor(tuple(shape), self.dtype, tuple(strides), offset)
 
     def __setitem__(self, key: Any, value: Any) -> None: ...
 
+    def __iter__(self) -> Any:
+        return iter(self.unbind())
+
     def __len__(self) -> int:
-        return self.shape[0]
+        return self.shape[0] if self.shape else 1
 
     def __bool__(self) -> bool:
         return True
+
+    def __int__(self) -> int:
+        return 1
+
+    __index__ = __int__
 
     def __float__(self) -> float:
         return 1.0
@@ -272,8 +329,13 @@ class Tensor:
         return self._like(tuple(max(extents) for extents in zip(*padded, strict=True)))
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _broadcast
-    __pow__ = __neg__ = __floordiv__ = __mod__ = __iadd__ = __imul__ = __lt__ = __gt__ = _broadcast
-    __le__ = __ge__ = __and__ = __or__ = _broadcast
+    __pow__ = __rpow__ = __neg__ = __abs__ = __floordiv__ = __mod__ = __lt__ = __gt__ = _broadcast
+    __le__ = __ge__ = __and__ = __or__ = __xor__ = __invert__ = __lshift__ = __rshift__ = _broadcast
+
+    def _in_place(self, other: Any) -> Tensor:
+        return self
+
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = _in_place
 
     def __matmul__(self, other: Any) -> Any:
         if not isinstance(other, Tensor) or self.ndim < 1 or other.ndim < 2:
@@ -281,124 +343,70 @@ class Tensor:
         return self._like((*self.shape[:-1], other.shape[-1]))
 
 
-class _Method:
-    """A method of a tensor that is not known: elementwise, as most are."""
-
-    def __init__(self, tensor: Tensor, name: str) -> None:
-        self._tensor = tensor
-        self._name = name
-
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        if self._name in ("item", "tolist", "numpy", "max", "min", "sum", "mean", "all", "any"):
-            return Anything()
-        return self._tensor._like()
+def _elementwise(tensor: Tensor) -> Callable[..., Tensor]:
+    """A method that is not known: elementwise, as most are; one that ends in _ works in place."""
+    return lambda *args, **options: tensor._like()
 
 
-def _flat(shape: tuple[Any, ...]) -> tuple[int, ...]:
+def _reduction(dtype: str | None = None, *, pair: bool = False) -> Callable[[Tensor], Callable[..., Any]]:
+    """A method that takes `dim` (or `axis`) away; `pair`: the values and where they were."""
+
+    def method(tensor: Tensor) -> Callable[..., Any]:
+        def call(*args: Any, dim: Any = None, axis: Any = None, keepdim: bool = False, **options: Any) -> Any:
+            given = next((a for a in (dim, axis, *args) if isinstance(a, int | tuple | list)), None)
+            keep = keepdim or bool(options.get("keepdims", False))
+            gone = range(tensor.ndim) if given is None else [given] if isinstance(given, int) else given
+            axes = {a % max(1, tensor.ndim) for a in gone}
+            shape = tuple(1 if i in axes else n for i, n in enumerate(tensor.shape) if keep or i not in axes)
+            values = tensor._like(shape, DTYPES[dtype] if dtype else None)
+            if not pair or given is None:
+                return values
+            where = tensor._like(shape, DTYPES["int64"])
+            return _Pair(values=values, indices=where)
+
+        return call
+
+    return method
+
+
+class _Pair(SimpleNamespace):
+    """Values and indices, by name or in order."""
+
+    def __iter__(self) -> Any:
+        return iter((self.values, self.indices))
+
+    def __getitem__(self, at: int) -> Any:
+        return (self.values, self.indices)[at]
+
+
+_REDUCTIONS: dict[str, Callable[[Tensor], Callable[..., Any]]] = {
+    **{name: _reduction() for name in ("sum", "mean", "amax", "amin", "norm", "prod", "var", "std")},
+    **{name: _reduction(pair=True) for name in ("max", "min", "median")},
+    **{name: _reduction("bool") for name in ("all", "any")},
+    **{name: _reduction("int64") for name in ("argmax", "argmin", "count_nonzero")},
+}
+
+
+def flat(shape: tuple[Any, ...]) -> tuple[int, ...]:
+    """Extents, given one by one or as one sequence."""
     given = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
     return tuple(int(n) for n in given)
 
 
-def _dtype_of(values: Any) -> DType:
+def dtype_of(values: Any) -> DType:
+    """What torch makes of a nested list."""
     while isinstance(values, list | tuple) and values:
         values = values[0]
     named = "bool" if isinstance(values, bool) else "int64" if isinstance(values, int) else "float32"
     return DTYPES[named]
 
 
-def _shape_of(values: Any) -> tuple[int, ...]:
+def shape_of(values: Any) -> tuple[int, ...]:
+    """The shape of a nested list, or of another library's array."""
+    if hasattr(values, "shape"):
+        return tuple(int(n) for n in values.shape)
     shape: list[int] = []
-    while isinstance(values, list | tuple):
+    while isinstance(values, list | tuple | range):
         shape.append(len(values))
         values = values[0] if values else None
     return tuple(shape)
-
-
-class Module(types.ModuleType):
-    """`torch` and its submodules; `default` is what a factory makes where no dtype is given."""
-
-    __path__: list[str] = []  # noqa: RUF012 - a package, as far as imports can tell
-    __file__ = "torch"
-    __version__ = "0"
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name.endswith("__"):
-            raise AttributeError(name)
-        if name in DTYPES:
-            return DTYPES[name]
-        return _FUNCTIONS.get(name) or Anything()
-
-
-def _made(default: str) -> Any:
-    def make(*shape: Any, dtype: DType | None = None, size: Any = None, **options: Any) -> Tensor:
-        return Tensor(_flat(shape if size is None else (size,)), dtype or DTYPES[default])
-
-    return make
-
-
-def _like(tensor: Tensor, *args: Any, dtype: DType | None = None, **options: Any) -> Any:
-    return tensor._like(dtype=dtype) if isinstance(tensor, Tensor) else Anything()
-
-
-def _full(shape: Any, value: Any, *args: Any, dtype: DType | None = None, **options: Any) -> Tensor:
-    return Tensor(_flat((shape,)) if not isinstance(shape, int) else (shape,), dtype or _dtype_of(value))
-
-
-def _randint(*args: Any, size: Any = None, dtype: DType | None = None, **options: Any) -> Tensor:
-    shape = size if size is not None else args[-1]
-    return Tensor(_flat((shape,)), dtype or DTYPES["int64"])
-
-
-def _arange(*args: Any, dtype: DType | None = None, **options: Any) -> Tensor:
-    whole = all(isinstance(a, int) for a in args)
-    count = len(range(*args)) if whole else 1
-    return Tensor((count,), dtype or DTYPES["int64" if whole else "float32"])
-
-
-def _tensor(values: Any, *args: Any, dtype: DType | None = None, **options: Any) -> Tensor:
-    if isinstance(values, Tensor):
-        return values.to(dtype) if dtype else values
-    return Tensor(_shape_of(values), dtype or _dtype_of(values))
-
-
-def _strided(size: Any, stride: Any, dtype: DType | None = None, **options: Any) -> Tensor:
-    return Tensor(_flat((size,)), dtype or DTYPES["float32"], _flat((stride,)))
-
-
-def _randperm(count: int, *args: Any, dtype: DType | None = None, **options: Any) -> Tensor:
-    return Tensor((count,), dtype or DTYPES["int64"])
-
-
-def _matmul(a: Any, b: Any) -> Any:
-    return a @ b
-
-
-_FLOATS = ("empty", "zeros", "ones", "rand", "randn")
-_FUNCTIONS: dict[str, Any] = {
-    **{name: _made("float32") for name in _FLOATS},
-    **{f"{name}_like": _like for name in (*_FLOATS, "randint", "full")},
-    "full": _full,
-    "randint": _randint,
-    "arange": _arange,
-    "tensor": _tensor,
-    "as_tensor": _tensor,
-    "empty_strided": _strided,
-    "randperm": _randperm,
-    "matmul": _matmul,
-    "mm": _matmul,
-    "Tensor": Tensor,
-    "dtype": DType,
-    "device": Device,
-}
-SUBMODULES = ("cuda", "nn", "nn.functional", "testing", "utils", "utils.benchmark", "backends", "autograd")
-
-
-def install(modules: dict[str, Any]) -> None:
-    """Put the stand-in among the loaded modules."""
-    root = Module("torch")
-    modules["torch"] = root
-    for name in SUBMODULES:
-        module = Module(f"torch.{name}")
-        modules[f"torch.{name}"] = module
-        parent, _, last = f"torch.{name}".rpartition(".")
-        setattr(modules[parent], last, module)

@@ -1,0 +1,2 @@
+def exhaustive_search(*args, **options):
+    raise RuntimeError("there is no GPU")

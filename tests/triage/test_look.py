@@ -1,0 +1,290 @@
+"""Scripts of all kinds get to their launches without a GPU and without what they import."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from harness.model import Frontend
+from harness.process import Supervisor
+from harness.triage import look_worker
+from harness.triage.look import FoundLaunch, Seen, TriageError, look
+
+FRONTEND = Path(__file__).parent.parent / "resources/triage/frontend"
+KERNEL = """
+import cuda.tile as ct
+
+@ct.kernel
+def k(x, y, n, T: ct.Constant[int]):
+    ct.store(y, index=(0,), tile=ct.load(x, index=(0,), shape=(T,)))
+
+"""
+
+
+@pytest.fixture
+def see(tmp_path: Path) -> Any:
+    def seen(body: str, kernel: str = KERNEL, **files: str) -> Seen:
+        for name, text in files.items():
+            (tmp_path / f"{name}.py").write_text(dedent(text))
+        path = tmp_path / "report.py"
+        path.write_text(kernel + dedent(body))
+        with Supervisor() as supervisor:
+            return look(path, Frontend(version="1.7.0", root=str(FRONTEND), sha256="f" * 64), supervisor)
+
+    return seen
+
+
+def launches(seen: Seen) -> tuple[FoundLaunch, ...]:
+    assert seen.error is None
+    return next(kernel.launches for kernel in seen.kernels)
+
+
+def array(dtype: str, *shape: int, strides: list[int] | None = None, offset: int = 0) -> dict[str, Any]:
+    usual = [1] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        usual[axis] = usual[axis + 1] * shape[axis + 1]
+    return {
+        "kind": "array",
+        "dtype": dtype,
+        "shape": list(shape),
+        "strides": strides or usual,
+        "offset": offset,
+    }
+
+
+def test_modules_and_functions_of_torch_are_called(see: Any) -> None:
+    seen = see(
+        """
+        import torch
+        from torch import nn
+        from dataclasses import dataclass
+
+        @dataclass
+        class Config:
+            tile: int = 64
+
+        class Copy(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, tile):
+                ctx.save_for_backward(x)
+                y = torch.empty_like(x)
+                ct.launch(torch.cuda.current_stream(), (ct.cdiv(x.shape[0], tile),), k, (x, y, 1, tile))
+                return y
+
+            @staticmethod
+            def backward(ctx, gradient):
+                (x,) = ctx.saved_tensors
+                ct.launch(0, (2,), k, (gradient, x, 2, 32))
+                return gradient, None
+
+        class Layer(nn.Module):
+            def __init__(self, config):
+                super().__init__()
+                self.config = config
+                self.proj = nn.Linear(16, 256, dtype=torch.bfloat16)
+
+            def forward(self, x):
+                return Copy.apply(self.proj(x), self.config.tile)
+
+        @torch.compile
+        def run(layer, x):
+            return layer(x)
+
+        y = run(Layer(Config()).to("cuda").half(), torch.randn(512, 16, device="cuda", dtype=torch.bfloat16))
+        y.sum().backward()
+        """
+    )
+    forward, backward = launches(seen)
+    assert forward.arguments[:2] == (array("bfloat16", 512, 256),) * 2
+    assert forward.grid == (8,)
+    assert backward.arguments[3]["value"] == 32
+
+
+@pytest.mark.parametrize(
+    ("imports", "make", "dtype"),
+    [
+        (
+            "import torch, numpy as np",
+            "torch.from_numpy(np.ones((8, 4), dtype=np.float32)).cuda()",
+            "float32",
+        ),
+        ("import cupy as cp", "cp.random.rand(8, 4).astype(cp.float16)", "float16"),
+        ("import cupy as cp", "cp.zeros((8, 4))", "float64"),
+        ("import jax.numpy as jnp", "jnp.ones((8, 4))", "float32"),
+        ("import torch", "torch.randn(16, 4)[::2].contiguous()", "float32"),
+        (
+            "import torch, einops, flash_attn.ops",
+            "torch.stack([torch.zeros(4, dtype=torch.half)] * 8)",
+            "float16",
+        ),
+    ],
+)
+def test_arrays_of_other_libraries(see: Any, imports: str, make: str, dtype: str) -> None:
+    seen = see(f"{imports}\nx = {make}\nct.launch(0, (1,), k, (x, x, 8, 4))\n")
+    (launch,) = launches(seen)
+    assert launch.arguments[0] == array(dtype, 8, 4)
+
+
+def test_views_keep_their_strides(see: Any) -> None:
+    seen = see(
+        """
+        import torch
+        q, key, v = torch.zeros(4, 96, device="cuda").chunk(3, dim=-1)
+        ct.launch(0, (1,), k, (q, key, 8, 4))
+        ct.launch(0, (1,), k, (v.mT, v[..., 1:], 8, 4))
+        """
+    )
+    first, second = launches(seen)
+    assert first.arguments[1] == array("float32", 4, 32, strides=[96, 1], offset=32)
+    assert second.arguments[0] == array("float32", 32, 4, strides=[1, 96], offset=64)
+    assert second.arguments[1] == array("float32", 4, 31, strides=[96, 1], offset=65)
+
+
+def test_what_measures_is_called_once(see: Any) -> None:
+    seen = see(
+        """
+        import torch, triton
+        import torch.utils.benchmark as benchmark
+        x = torch.zeros(4096)
+        f = lambda n: ct.launch(0, (triton.cdiv(4096, n),), k, (x, x, 8, n))
+        print(triton.testing.do_bench(lambda: f(128)))
+        benchmark.Timer(stmt="f(256)", globals={"f": f}).timeit(100)
+        torch.cuda.make_graphed_callables(lambda: f(512))
+        """
+    )
+    assert [launch.grid for launch in launches(seen)] == [(32,), (16,), (8,)]
+
+
+def test_tests_are_called_with_their_parameters(see: Any) -> None:
+    seen = see(
+        """
+        import pytest, torch
+
+        @pytest.fixture
+        def device():
+            return "cuda"
+
+        @pytest.mark.parametrize("n,t", [(1024, 64), pytest.param(2048, 32, id="big")])
+        @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+        def test_k(n, t, dtype, device):
+            x = torch.zeros(n, dtype=dtype, device=device)
+            ct.launch(0, (n // t,), k, (x, x, n, t))
+            torch.testing.assert_close(x, x)
+
+        if __name__ == "__main__":
+            pytest.main([__file__])
+        """
+    )
+    assert [(launch.arguments[0]["dtype"], launch.grid[0]) for launch in launches(seen)] == [
+        ("float16", 16),
+        ("float16", 64),
+        ("float32", 16),
+        ("float32", 64),
+    ]
+
+
+def test_a_script_for_another_gpu_is_told_of_one(see: Any) -> None:
+    seen = see(
+        """
+        import sys, torch
+        if torch.cuda.get_device_capability()[0] < 10:
+            sys.exit("needs Blackwell")
+        ct.launch(0, (1,), k, (torch.zeros(8), torch.zeros(8), 8, 8))
+        """
+    )
+    assert len(launches(seen)) == 1
+
+
+def test_a_search_is_recorded_in_part(see: Any) -> None:
+    seen = see(
+        """
+        import torch
+        from cuda.tile.tune import exhaustive_search
+        x = torch.zeros(4096)
+        found = exhaustive_search(
+            range(1, 21), 0, grid_fn=lambda c: (c,), kernel=k, args_fn=lambda c: (x, x, 0, 32),
+            hints_fn=lambda c: {"occupancy": c},
+        )
+        ct.launch(0, (7,), k.replace_hints(occupancy=found.best.config), (x, x, 0, 32))
+        """
+    )
+    (search,) = seen.searches
+    assert (search.size, search.asked) == (20, 8)
+    found = launches(seen)
+    assert [launch.grid[0] for launch in found] == [1, 4, 6, 9, 12, 15, 17, 20, 7]
+    assert found[0].hints == (("occupancy", 1),)
+
+
+def test_kernels_without_a_name_are_found_by_their_launch(see: Any) -> None:
+    seen = see(
+        """
+        import cuda.tile as ct
+
+        class Ops:
+            @staticmethod
+            @ct.kernel
+            def twice(x, T: ct.Constant[int]): ...
+
+        def make(width, dtype):
+            def inner(tile):
+                return tile * width
+            @ct.kernel(occupancy=width)
+            def scale(x):
+                ct.store(x, index=(0,), tile=inner(ct.load(x, index=(0,), shape=(width,)).astype(dtype)))
+            return scale
+
+        ct.launch(0, (1,), Ops.twice, (1, 2))
+        ct.launch(0, (1,), make(4, ct.float32), (1,))
+        ct.launch(0, (1,), make(8, ct.float32), (1,))
+        """,
+        kernel="",
+    )
+    assert [(kernel.name, len(kernel.launches)) for kernel in seen.kernels] == [
+        ("Ops.twice", 1),
+        ("make.scale", 1),
+        ("make.scale", 1),
+    ]
+    nested = seen.kernels[1].nested
+    assert nested is not None and nested["hints"]["occupancy"] == 4
+    assert nested["values"]["dtype"] == {"text": "ct.float32"}
+    assert nested["values"]["inner"]["function"]["values"] == {"width": {"text": "4"}}
+
+
+def test_kernels_of_a_helper_are_found_where_they_are(see: Any) -> None:
+    seen = see(
+        "import torch\nfrom lib import k\nct.launch(0, (1,), k, (1, 2, 3, 4))\n",
+        "import cuda.tile as ct\n",
+        lib=KERNEL,
+    )
+    (kernel,) = seen.kernels
+    assert (kernel.module, kernel.bound) == ("lib", "k")
+    assert set(seen.modules) == {"__main__", "lib"}
+
+
+def test_an_error_is_told_with_its_line_once(see: Any) -> None:
+    with pytest.raises(TriageError) as caught:
+        see("def f(:\n", kernel="")
+    assert str(caught.value).count("line 1") == 1
+    assert see("import torch\n1 / 0\n").error.startswith(
+        "ZeroDivisionError: division by zero (report.py, line 9"
+    )
+
+
+def test_libraries_still_miss_what_they_miss(tmp_path: Path) -> None:
+    """Stand-ins are for the reader's imports: the standard library asks for what only other systems have."""
+    path = tmp_path / "report.py"
+    path.write_text(f"{KERNEL}import subprocess, torch\nprint(subprocess.run(['true']).returncode)\n")
+    done = subprocess.run(
+        [sys.executable, "-I", look_worker.__file__, FRONTEND, path, "9.0"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert report["error"] is None and report["stand_ins"] == ["torch"]
