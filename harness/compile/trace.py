@@ -7,11 +7,14 @@ tracer at all. The tracer's errors, crashes and timeouts are statuses of `TraceO
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
+import re
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +34,9 @@ START_SECONDS = 60.0
 
 _CLOSE_SECONDS = 1.0
 _TRACE = "trace"
+_IMPORTS = "imports"
+"""Which files beside a kernel's own a trace hangs on."""
+
 _HELLO = "frontend"
 _STATUSES = ("ok", "error", "unsupported", "internal", "crash", "timeout")
 
@@ -61,10 +67,12 @@ class Tracer:
     def trace(self, spec: Specialization, arch: str, bytecode_version: str, deadline: float) -> TraceOutcome:
         """Bytecode for `arch` in the given version, or why there is none. `deadline` is in seconds."""
         key = canonical_json([PROTOCOL, self.frontend.sha256, spec.digest, arch, bytecode_version])
-        outcome = self._recall(key)
+        outcome = self._recall(key, spec.source)
         if outcome is None:
             with self._lock:
-                outcome = self._recall(key) or self._ask(key, spec, arch, bytecode_version, deadline)
+                outcome = self._recall(key, spec.source) or self._ask(
+                    key, spec, arch, bytecode_version, deadline
+                )
         return _with_real_path(outcome, spec.source)
 
     def bytecode_versions(self) -> tuple[str, ...]:
@@ -160,6 +168,10 @@ class Tracer:
             self._retire()
         outcome = self._outcome(answer, bytecode_version, wall)
         if outcome.status not in ("timeout", "crash") and answer.get("lasting", True):
+            imported = answer.get("imported", {})
+            if imported:
+                self._cache.remember(_IMPORTS, key, {"files": sorted(imported)})
+                key = _with_imports(key, imported)
             self._cache.remember(_TRACE, key, outcome.to_json())
         return outcome
 
@@ -188,7 +200,12 @@ class Tracer:
             cpu_seconds=cpu,
         )
 
-    def _recall(self, key: str) -> TraceOutcome | None:
+    def _recall(self, key: str, source: KernelSource) -> TraceOutcome | None:
+        """What was remembered, with the files that the kernel's own imported beside it as they are now."""
+        files = self._cache.recall_as(_IMPORTS, key, lambda value: tuple(map(str, value["files"])))
+        if files:
+            folder = Path(source.path).parent
+            key = _with_imports(key, {name: _sha256(folder / name) for name in files})
         return self._cache.recall_as(_TRACE, key, self._remembered)
 
     def _remembered(self, value: dict[str, Any]) -> TraceOutcome:
@@ -199,6 +216,18 @@ class Tracer:
         if outcome.bytecode_sha256 is not None and self._cache.get(outcome.bytecode_sha256) is None:
             raise LookupError(outcome.bytecode_sha256)
         return outcome
+
+
+def _with_imports(key: str, imported: Mapping[str, str]) -> str:
+    """The key of an answer that hangs on these files too, given with their SHA-256."""
+    return canonical_json([key, dict(imported)])
+
+
+def _sha256(file: Path) -> str:
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError:
+        return ""
 
 
 def _versions(hello: dict[str, Any]) -> tuple[str, ...]:
@@ -275,13 +304,20 @@ def _checked(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_real_path(outcome: TraceOutcome, source: KernelSource) -> TraceOutcome:
-    """Errors name the user's file, not its canonical stand-in."""
+    """Errors name the user's file, and those beside it, not their canonical stand-ins."""
     if outcome.status == "ok":
         return outcome
     path = legible(source.path).replace("\n", "\\n")
-    message, traceback = (
-        text.replace(source.canonical, path) for text in (outcome.message, outcome.traceback)
-    )
+    folder, _, _ = path.rpartition("/")
+    beside, _, _ = source.canonical.rpartition("/")
+
+    def real(text: str) -> str:
+        text = text.replace(source.canonical, path)
+        if not beside:
+            return text
+        return re.sub(rf'(?<![\w/.-]){re.escape(beside)}/(?=[^"\n]*\.py)', lambda _: f"{folder}/", text)
+
+    message, traceback = map(real, (outcome.message, outcome.traceback))
     return replace(outcome, message=message, traceback=traceback)
 
 

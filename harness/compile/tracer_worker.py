@@ -19,7 +19,6 @@ give the same bytes.
 from __future__ import annotations
 
 import base64
-import functools
 import hashlib
 import importlib
 import importlib.abc
@@ -109,9 +108,37 @@ class CanonicalFinder(importlib.abc.MetaPathFinder):
 # --- kernels ----------------------------------------------------------------------------------
 
 
-@functools.lru_cache(maxsize=128)
-def load_module(path: str, canonical: str, sha256: str) -> tuple[types.ModuleType, list[str]]:
-    """The kernel's module and its source lines, compiled under the canonical name."""
+def beside() -> Any:
+    """The module `beside`, which no import path leads to."""
+    name = "_tile_harness_beside"
+    if name not in sys.modules:
+        place = os.path.join(os.path.dirname(os.path.realpath(__file__)), "beside.py")
+        spec = importlib.util.spec_from_file_location(name, place)
+        assert spec is not None and spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+MAX_MODULES = 128
+_loaded: dict[tuple[str, str, str], tuple[types.ModuleType, list[str], dict[str, str]]] = {}
+
+
+def load_module(path: str, canonical: str, sha256: str) -> tuple[types.ModuleType, list[str], dict[str, str]]:
+    """The kernel's module and its source lines, compiled under the canonical name, and the files beside it
+    that it imported, with their SHA-256."""
+    key = (path, canonical, sha256)
+    if key in _loaded and beside().unchanged(os.path.dirname(path), _loaded[key][2]):
+        return _loaded[key]
+    while len(_loaded) >= MAX_MODULES:
+        del _loaded[next(iter(_loaded))]
+    _loaded[key] = _load_module(path, canonical, sha256)
+    return _loaded[key]
+
+
+def _load_module(
+    path: str, canonical: str, sha256: str
+) -> tuple[types.ModuleType, list[str], dict[str, str]]:
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -128,8 +155,10 @@ def load_module(path: str, canonical: str, sha256: str) -> tuple[types.ModuleTyp
     module = types.ModuleType(name)
     module.__file__ = canonical
     sys.modules[name] = module
-    exec(compile(text, canonical, "exec", dont_inherit=True), module.__dict__)
-    return module, lines
+    finder = beside().BesideFinder(os.path.dirname(path), os.path.dirname(canonical), register_lines)
+    with beside().importable(finder):
+        exec(compile(text, canonical, "exec", dont_inherit=True), module.__dict__)
+    return module, lines, finder.read
 
 
 def register_lines(canonical: str, lines: list[str]) -> None:
@@ -137,9 +166,11 @@ def register_lines(canonical: str, lines: list[str]) -> None:
     linecache.cache[canonical] = (sum(map(len, lines)), None, lines, canonical)
 
 
-def find_kernel(source: dict[str, str], kernel_type: type) -> Any:
+def find_kernel(source: dict[str, str], kernel_type: type, imported: dict[str, str]) -> Any:
+    """The kernel; `imported` learns the files that its module imported from its own folder."""
     try:
-        module, lines = load_module(source["path"], source["canonical"], source["sha256"])
+        module, lines, read = load_module(source["path"], source["canonical"], source["sha256"])
+        imported.update(read)
     except Refusal:
         raise
     except BaseException as error:  # SystemExit and KeyboardInterrupt are a module's to raise, too
@@ -275,12 +306,19 @@ class Tracer:
         self.version = self.ct.__version__
         self.bytecode_versions = [v.as_string() for v in compiler._SUPPORTED_VERSIONS]
         self.signatures = SignatureBuilder(self.version)
+        self.imported: dict[str, str] = {}
 
     def answer(self, request: dict[str, Any], announce: Callable[[str], None]) -> dict[str, Any]:
         """{"status": "ok", "bytecode", "symbol"}, or a status with error_type, message, traceback, stage.
 
-        "lasting": false tells not to remember the answer. `announce` hears each stage before it begins.
+        "lasting": false tells not to remember the answer; "imported" are files beside the kernel's own, with
+        their SHA-256, that it hangs on as well. `announce` hears each stage before it begins.
         """
+        self.imported = {}
+        answer = self._answer(request, announce)
+        return {**answer, "imported": self.imported} if self.imported else answer
+
+    def _answer(self, request: dict[str, Any], announce: Callable[[str], None]) -> dict[str, Any]:
         try:
             return self.trace(request["spec"], request["arch"], request["bytecode_version"], announce)
         except Refusal as refusal:
@@ -301,7 +339,7 @@ class Tracer:
                 f"only {', '.join(self.bytecode_versions)}",
             )
         announce(IMPORT)
-        kernel = find_kernel(spec["source"], self.ct.kernel)
+        kernel = find_kernel(spec["source"], self.ct.kernel, self.imported)
         announce(TRACE)
         kernel = with_hints(kernel, spec["hints"])
         function = kernel._annotated_function.pyfunc

@@ -4,6 +4,8 @@ from types import SimpleNamespace
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+
+
 class DType: ...
 
 
