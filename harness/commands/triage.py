@@ -13,7 +13,7 @@ from packaging.version import Version
 from rich.console import Console
 
 from harness.lab import Deadlines, Lab
-from harness.matrix.problems import suggestion
+from harness.matrix.problems import listing, suggestion
 from harness.matrix.words import ARCHS
 from harness.model import Cell, RunSettings
 from harness.report.files import write_atomically
@@ -36,6 +36,9 @@ from harness.triage.sweep import OLDEST_FRONTEND, Scope, Sweep, newest_of_each
 from harness.triage.usage import usages
 
 _SIGN_OF_LIFE_SECONDS = 10.0
+_LOG_WIDTH = 160
+"""Columns of a table where no terminal says how wide it is."""
+
 _USUAL_DEVICE = "sm_90"
 """The architecture to run on where the kernel compiles for it."""
 
@@ -71,6 +74,8 @@ def triage_file(path: Path, options: Options) -> int:
 
 def _triage(path: Path, options: Options) -> int:
     console = Console(stderr=options.as_json, highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = _LOG_WIDTH
     begun = time.monotonic()
     folder = options.out / "triage" / path.stem
     with Lab(options.store, offline=options.offline) as lab:
@@ -204,8 +209,10 @@ def _announce(seen: Seen, asking: Sequence[Signature], console: Console) -> None
         )
         console.print(told, style="dim", markup=False)
     if seen.error:
-        when = "after the launches that were recorded, it" if launches else "running it"
-        console.print(f"{when} raised {seen.error}", style="dim", markup=False)
+        told = f"running it raised {seen.error}"
+        if launches:
+            told = f"launches after this are not known, for results are not computed here: {seen.error}"
+        console.print(told, style="dim", markup=False)
 
 
 # --- going on ---------------------------------------------------------------------------------
@@ -226,6 +233,7 @@ def _going_on(
         yield from (f"  {command}" for command in commands(worst, handed[0], folder, options.store))
         return
     good: list[Cell] = []
+    left: list[str] = []
     for one in found:
         signature = by_label[one.kernel]
         run = _run(seen, signature)
@@ -234,6 +242,12 @@ def _going_on(
         if settings and run is not None:
             best = max(settings, key=_to_run)
             good.append(renamed(sweep.cell(best), _relative(signature, folder), run))
+        elif settings and signature.launch is not None:
+            left.append(signature.label)
+    if left:
+        several = listing(left, limit=4)
+        why = "its arrays are not contiguous, or lie in a list"
+        yield f"No matrix can launch {several}: {why}. Run the script itself on a GPU."
     if good:
         text = matrix_text(seen.path.name, good, options.deadline, on_device=True)
         write_atomically(folder / "matrix.toml", text)

@@ -14,7 +14,8 @@ class ExtractError(ValueError):
 
 
 def lifted(text: str, nested: Mapping[str, Any]) -> str:
-    """The text with a nested function in the place of the statement around it, its lines unmoved.
+    """The text with a nested function in the place of the statement around it, its lines unmoved; what its
+    names stand for is bound before it where it is plain, and else at the end.
 
     `nested` is `line` and `name` of the function, its `hints` if it is a kernel and, by name, `values` that
     it has from outside: each an expression (`text`), another nested `function`, or `unknown` with its type.
@@ -26,7 +27,7 @@ def lifted(text: str, nested: Mapping[str, Any]) -> str:
     blank: set[int] = set()
     moved: dict[int, str] = {}
     heads: dict[int, list[str]] = {}
-    tails: dict[int, list[str]] = {}
+    tail: list[str] = []
     for function in functions:
         node = _at(tree, function)
         outer = next(s for s in tree.body if node in ast.walk(s))
@@ -39,19 +40,18 @@ def lifted(text: str, nested: Mapping[str, Any]) -> str:
             moved |= _redecorated(decorator, function)
         for name, value in function["values"].items():
             told = _text(name, value)
-            place, number = (heads, first) if _is_literal(told) else (tails, last)
+            place = heads.setdefault(first, []) if _is_literal(told) else tail
             if told != name:
-                place.setdefault(number, []).append(f"{name} = {told}")
+                place.append(f"{name} = {told}")
         if "hints" in function and not any(not _is_wrapping(d) for d in node.decorator_list):
             given = "".join(f", {name}={value}" for name, value in function["hints"].items())
             made = f"{node.name} = {_cuda_tile(tree)}.kernel({node.name}{given})"
-            tails.setdefault(last, []).append(made)
+            tail.append(made)
     for number in blank:
         lines[number - 1] = moved.get(number, "")
-    for number, statements in (*heads.items(), *tails.items()):
-        added = "; ".join(dict.fromkeys(statements))
-        lines[number - 1] = f"{lines[number - 1]}\n{added}" if lines[number - 1] else added
-    return "\n".join(lines) + "\n"
+    for number, statements in heads.items():
+        lines[number - 1] = "; ".join(dict.fromkeys(statements))
+    return "\n".join([*lines, *dict.fromkeys(tail)]) + "\n"
 
 
 def _redecorated(decorator: ast.expr, function: Mapping[str, Any]) -> dict[int, str]:
@@ -64,7 +64,8 @@ def _redecorated(decorator: ast.expr, function: Mapping[str, Any]) -> dict[int, 
         return {}
     if all(_is_literal(ast.unparse(word.value)) for word in decorator.keywords):
         return {}
-    given = ", ".join(f"{name}={value}" for name, value in function["hints"].items())
+    words = ((word.arg or "", ast.unparse(word.value)) for word in decorator.keywords)
+    given = ", ".join(f"{name}={function['hints'].get(name, value)}" for name, value in words)
     text = f"@{ast.unparse(decorator.func)}({given})"
     return {number: text if number == first else "" for number in range(first, last + 1)}
 

@@ -110,7 +110,7 @@ def look(path: Path, frontend: Frontend, supervisor: Supervisor, deadline: float
             break
     assert seen is not None
     if not seen.kernels and seen.error:
-        raise TriageError(f"{path} raised before it defined a kernel: {seen.error}")
+        raise TriageError(f"{path} raised before a kernel was launched or bound to a name: {seen.error}")
     if not seen.kernels:
         raise TriageError(
             f"{path} neither binds a kernel to a module-level name nor launches one; decorate a "

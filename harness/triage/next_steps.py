@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness.kernels.arrays import contiguous
+from harness.kernels.arrays import ITEMSIZE, contiguous
 from harness.matrix.explain import toml
 from harness.matrix.write import case_table
 from harness.model import (
@@ -38,6 +38,9 @@ _GPUS = {
     "sm_121": "GB10",
 }
 """A GPU of each architecture, as part of the name that nvidia-smi prints."""
+
+_ALIGNMENT = 256
+"""Bytes that a run aligns every array to."""
 
 _KEPT = ("", "dtype")
 """Changes to the parameters that leave arrays lying as they were launched."""
@@ -91,8 +94,10 @@ def _argument(parameter: Parameter, said: Mapping[str, object], used: Usage) -> 
     match parameter:
         case Array():
             shape = tuple(map(int, said["shape"]))  # type: ignore[call-overload]
-            lies = tuple(map(int, said["strides"]))  # type: ignore[call-overload]
-            if lies != contiguous(shape) or said["offset"] or 0 in shape:
+            lies = zip(shape, said["strides"], contiguous(shape), strict=True)  # type: ignore[call-overload]
+            dense = all(size == 1 or stride == usual for size, stride, usual in lies)
+            offset = int(said["offset"]) * ITEMSIZE[parameter.dtype]  # type: ignore[call-overload]
+            if not dense or offset % _ALIGNMENT or 0 in shape:
                 return None
             return RunArgument(parameter.name, shape, used.role)
         case ScalarParameter():
@@ -142,7 +147,7 @@ def commands(found: KernelFinding, cell: Cell, folder: Path, store: Path | None 
     words = [
         ["run", matrix, "--out", results],
         ["bisect", cell.id, *over, *common],
-        ["reduce", cell.id, *common, "--to", reduced],
+        ["reduce", cell.id, *common],
         ["repro", "new", cell.id, *common, "--reduced", reduced, "--name", name],
     ]
     return [_line(command, store) for command in words]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.kernels.arrays import ITEMSIZE, Placement, assume
@@ -14,6 +14,9 @@ from harness.triage.notation import parse
 from harness.triage.usage import example, usages
 
 _SCALARS = {"int": "int32", "float": "float32", "bool": "bool"}
+
+AS_DECORATED = Hints(opt_level=None)
+"""Every hint is what the kernel's decorator says."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Signature:
     known_by: str
     launch: FoundLaunch | None = None
     label: str = ""
-    hints: Hints = field(default_factory=Hints)
+    hints: Hints = AS_DECORATED
     source: str = ""
 
 
@@ -87,7 +90,7 @@ def _launched(kernel: FoundKernel) -> list[Signature]:
     found: dict[tuple[tuple[Parameter, ...], Hints], Signature] = {}
     for launch in kernel.launches:
         parameters = _of_launch(kernel, launch)
-        hints = Hints(**dict(launch.hints))
+        hints = replace(AS_DECORATED, **dict(launch.hints))
         signature = Signature(kernel, parameters, "launch", launch, kernel.name, hints)
         found.setdefault((parameters, hints), signature)
     return list(found.values())
@@ -99,14 +102,18 @@ def _labelled(kernel: FoundKernel, found: Sequence[Signature]) -> list[Signature
         return list(found)
     told = [_words(one) for one in found]
     common = set.intersection(*map(set, told))
-    labelled: list[Signature] = []
-    for one, words in zip(found, told, strict=True):
-        differs = ", ".join(word for word in words if word not in common)
-        line = f"line {one.launch.line}: " if one.launch is not None and one.launch.line else ""
-        label = f"{kernel.name} ({line}{differs})"
-        same = sum(other.label.startswith(label) for other in labelled)
-        labelled.append(replace(one, label=f"{label} again, otherwise aligned" if same else label))
-    return labelled
+    places = [f"line {one.launch.line}" if one.launch and one.launch.line else "" for one in found]
+    differs = [[word for word in words if word not in common] for words in told]
+    for count in range(max(map(len, differs)) + 1):
+        labels = [
+            ": ".join(filter(None, [place, ", ".join(words[:count])]))
+            for place, words in zip(places, differs, strict=True)
+        ]
+        if count and len(set(labels)) == len(labels):
+            break
+    else:
+        labels = [f"launch {number}, {label}" for number, label in enumerate(labels, 1)]
+    return [replace(one, label=f"{kernel.name} ({label})") for one, label in zip(found, labels, strict=True)]
 
 
 def _words(one: Signature) -> list[str]:

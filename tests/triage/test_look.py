@@ -146,6 +146,33 @@ def test_views_keep_their_strides(see: Any) -> None:
     assert second.arguments[1] == array("float32", 4, 31, strides=[96, 1], offset=65)
 
 
+def test_operators_pairs_and_broadcasts(see: Any) -> None:
+    seen = see(
+        """
+        import torch
+
+        @torch.library.custom_op("lab::k", mutates_args=())
+        def op(x: torch.Tensor) -> torch.Tensor:
+            ct.launch(torch.cuda.current_stream().cuda_stream, (x.size(0),), k, (x, x, 1, 2))
+            return x
+
+        @op.register_fake
+        def _(x):
+            return x
+
+        op.register_autograd(lambda ctx, g: g)
+        weights, chosen = torch.topk(torch.softmax(torch.zeros(6, 8, device="cuda"), dim=-1), k=2)
+        op(weights)
+        op(torch.argsort(chosen.view(-1)).to(torch.int32)[None])
+        op(torch.cat([torch.zeros(2, 4), torch.zeros(3, 4)]).amax(dim=0, keepdim=True) * torch.zeros(7, 1))
+        """
+    )
+    first, second, third = launches(seen)
+    assert first.arguments[0] == array("float32", 6, 2)
+    assert second.arguments[0] == array("int32", 1, 12)
+    assert third.arguments[0] == array("float32", 7, 4)
+
+
 def test_what_measures_is_called_once(see: Any) -> None:
     seen = see(
         """

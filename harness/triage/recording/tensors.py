@@ -181,8 +181,9 @@ class Tensor:
     def data_ptr(self) -> int:
         return 0x7F0000000000 + self.offset * self.dtype.itemsize
 
-    def is_contiguous(self) -> bool:
-        return self.strides == contiguous(self.shape)
+    def is_contiguous(self, *args: Any, **options: Any) -> bool:
+        lies = zip(self.shape, self.strides, contiguous(self.shape), strict=True)
+        return all(size == 1 or mine == usual for size, mine, usual in lies)
 
     def contiguous(self) -> Tensor:
         return self if self.is_contiguous() else self._like()
@@ -265,6 +266,17 @@ class Tensor:
     def chunk(self, count: int, dim: int = 0) -> tuple[Tensor, ...]:
         return self.split(-(-self.shape[dim] // count), dim)
 
+    def topk(self, k: int, dim: int = -1, *args: Any, **options: Any) -> Any:
+        shape = list(self.shape)
+        shape[dim] = k
+        return _Pair(values=self._like(tuple(shape)), indices=self._like(tuple(shape), DTYPES["int64"]))
+
+    def sort(self, *args: Any, **options: Any) -> Any:
+        return _Pair(values=self._like(), indices=self._like(dtype=DTYPES["int64"]))
+
+    def argsort(self, *args: Any, **options: Any) -> Tensor:
+        return self._like(dtype=DTYPES["int64"])
+
     def unbind(self, dim: int = 0) -> tuple[Any, ...]:
         before = [slice(None)] * (dim % max(1, self.ndim))
         return tuple(self[(*before, i)] for i in range(self.shape[dim] if self.shape else 0))
@@ -281,7 +293,8 @@ class Tensor:
         for part in parts:
             if part is None:
                 shape.append(1)
-                strides.append(1)
+                more = axis < self.ndim
+                strides.append(self.strides[axis] * self.shape[axis] if more else 1)
             elif axis >= self.ndim:
                 return Anything()
             elif isinstance(part, slice):

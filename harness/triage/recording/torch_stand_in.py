@@ -14,7 +14,32 @@ from .anything import Anything, Base, Module, tried
 from .factories import Factories, OnTensors
 from .tensors import DTYPES, Device, DType, Tensor, flat
 
-SUBMODULES = ("cuda", "nn", "nn.functional", "testing", "utils", "utils.benchmark", "backends", "autograd")
+SUBMODULES = (
+    *(
+        "cuda",
+        "nn",
+        "nn.functional",
+        "testing",
+        "utils",
+        "utils.benchmark",
+        "backends",
+        "autograd",
+        "library",
+    ),
+    *(
+        "profiler",
+        "optim",
+        "compiler",
+        "amp",
+        "special",
+        "linalg",
+        "fft",
+        "random",
+        "distributed",
+        "jit",
+        "ops",
+    ),
+)
 
 _factories = Factories("float32")
 
