@@ -10,10 +10,12 @@ from harness.reduce.syntax import role
 
 
 def launch_arrays(kernel: Kernel, case: Case, before: Candidate, after: Candidate) -> tuple[LaunchArray, ...]:
-    """Where the arrays that remain lie, as far as the original kernel says; renaming keeps their order."""
-    if case.parameters or not kernel.arguments:
+    """Where the arrays that remain lie, as far as the original kernel or its case says; renaming keeps their
+    order."""
+    described = kernel.described_by(case)
+    if not described.arguments or (case.parameters and case.run is None):
         return ()
-    placed = {p.name: p for p in kernel.placements(case)}
+    placed = {p.name: p for p in described.placements(case)}
     return tuple(
         LaunchArray(
             name=new.name,

@@ -75,8 +75,9 @@ def of_reduced(reduced: Reduced, kernel: Kernel) -> Launch:
     arrays = [_place(known[p.name]) if p.name in known else p for p in guessed.arrays]
     roles = tuple(known[p.name].role if p.name in known else "inout" for p in arrays)
     grid = (1, 1, 1)
-    if kernel.grid is not None:
-        grid = kernel.grid(kernel.values(reduced.case), SM_COUNT)
+    described = kernel.described_by(reduced.case)
+    if described.grid is not None:
+        grid = described.grid(described.values(reduced.case), SM_COUNT)
     return Launch(tuple(arrays), roles, guessed.scalars, grid, guessed=len(known) < len(arrays))
 
 
