@@ -2,7 +2,7 @@
 
 Started by path as `python -I tracer_worker.py FRONTEND_ROOT`, where FRONTEND_ROOT is a directory with
 `cuda/tile` in it. Imports the standard library and cuda.tile only, and is one file, because nothing of this
-package can be imported there. It never calls a compiler.
+package can be imported there; `beside` is loaded by path. It never calls a compiler.
 
 Protocol: one JSON object a line. The worker first says hello with its version and the bytecode
 versions it writes; then it answers each request, and exits at end of file. Before the answer, which has a
