@@ -18,10 +18,8 @@ from harness.matrix.words import ARCHS
 from harness.model import Cell, RunSettings
 from harness.report.files import write_atomically
 from harness.triage.asked import Asked, Setting
-from harness.triage.extract import extract, stands_alone
 from harness.triage.findings import KernelFinding, findings
-from harness.triage.lift import ExtractError
-from harness.triage.look import FoundKernel, Seen, TriageError, look
+from harness.triage.look import Seen, TriageError, look
 from harness.triage.next_steps import (
     commands,
     handed_over,
@@ -32,6 +30,7 @@ from harness.triage.next_steps import (
 )
 from harness.triage.show import as_json, render
 from harness.triage.signatures import Signature, signatures
+from harness.triage.sources import with_sources
 from harness.triage.sweep import OLDEST_FRONTEND, Scope, Sweep, newest_of_each
 from harness.triage.usage import usages
 
@@ -84,7 +83,9 @@ def _triage(path: Path, options: Options) -> int:
         seen = look(path, lab.provisioner.frontend(scope.frontends[-1]), lab.supervisor)
         chosen = signatures(seen, options.parameters, options.kernels)
         _announce(seen, chosen, console)
-        asking = _with_sources(seen, chosen, folder, console)
+        asking, problems = with_sources(seen, chosen, folder)
+        for problem in problems:
+            console.print(problem, style="yellow", markup=False)
         sweep = Sweep(
             lab=lab,
             signatures=asking,
@@ -140,58 +141,6 @@ def _scope(lab: Lab, options: Options) -> Scope:
         compile_seconds=options.deadline,
     )
     return replace(scope, archs=options.arch, further_archs=()) if options.arch else scope
-
-
-# --- the kernels ------------------------------------------------------------------------------
-
-
-def _with_sources(seen: Seen, asking: Sequence[Signature], folder: Path, console: Console) -> list[Signature]:
-    """Signatures with the file of their kernel: the reader's own where a tracer can take it, else the kernel
-    alone, written below `folder`. What cannot be made to stand alone is left out, and told. Raises
-    TriageError if nothing is left."""
-    found: list[Signature] = []
-    problems: dict[str, str] = {}
-    sources: dict[int, str] = {}
-    for signature in asking:
-        kernel = signature.kernel
-        if kernel.name in problems:
-            continue
-        try:
-            if id(kernel) not in sources:
-                sources[id(kernel)] = _source(seen, kernel, folder, alone=len(seen.kernels) == 1)
-            found.append(replace(signature, source=sources[id(kernel)]))
-        except ExtractError as error:
-            problems[kernel.name] = f"{kernel.name} cannot be looked into: {error}"
-    if not found:
-        raise TriageError("\n".join(problems.values()))
-    for text in problems.values():
-        console.print(text, style="yellow", markup=False)
-    return found
-
-
-def _source(seen: Seen, kernel: FoundKernel, folder: Path, *, alone: bool) -> str:
-    """The kernel as a matrix names it. Raises ExtractError."""
-    name = kernel.bound or kernel.function
-    if kernel.module == "__main__" and kernel.bound and stands_alone(seen.text):
-        return f"{seen.path}:{name}"
-    if kernel.module not in seen.modules:
-        raise ExtractError("its text cannot be found; define it in a file that the script imports, or in it")
-    text = _extracted(seen, kernel, name)
-    place = folder.absolute() if alone else folder.absolute() / kernel.name.replace(".", "-")
-    file = place / Path(seen.modules[kernel.module].file or seen.path).name
-    write_atomically(file, text)
-    return f"{file}:{name}"
-
-
-def _extracted(seen: Seen, kernel: FoundKernel, name: str) -> str:
-    assert kernel.module is not None
-    try:
-        if kernel.bound:
-            return extract(kernel.module, name, seen.modules)
-    except ExtractError:
-        if kernel.nested is None:
-            raise
-    return extract(kernel.module, kernel.function, seen.modules, kernel.nested)
 
 
 def _announce(seen: Seen, asking: Sequence[Signature], console: Console) -> None:

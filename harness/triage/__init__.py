@@ -3,7 +3,7 @@
 look_worker, recording          run inside a frontend's environment: kernels of the file, and launches
 look, notation, signatures      what they say, what the reader says, parameters as the lab's
 usage                           what the text of a kernel shows of its parameters
-extract, lift                   kernels made to stand alone (names, source, strangers: what that takes)
+sources, extract, lift          kernels made to stand alone (names, source, strangers: what that takes)
 sweep, variants                 which questions, in which order, within a budget
 asked, findings                 answers, and what they mean (pure)
 show, next_steps                as table and paragraph; as a matrix and the commands to go on with

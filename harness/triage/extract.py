@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.triage.lift import ExtractError, lifted
-from harness.triage.names import binds, notes, reads
+from harness.triage.names import binds, notes, part_that_binds, reads
 from harness.triage.source import Module, Source, in_place, packed, span
 from harness.triage.strangers import SURROUNDINGS, imports, stranger
 
@@ -138,7 +138,7 @@ class _Extraction:
             text = f"from {statement.module} import {alias.name}" + (
                 f" as {alias.asname}" if alias.asname else ""
             )
-        if stranger(statement):
+        if stranger(part_that_binds(statement, name)):
             value = source.module.values.get(name)
             if value is None:
                 raise self._unfollowed(home, statement, name)
@@ -198,7 +198,7 @@ class _Extraction:
 
     def _is_strange(self, home: str, name: str) -> bool:
         body, bound = self.source(home).tree.body, self.source(home).bound
-        return any(stranger(body[position]) for position in bound.get(name, ()))
+        return any(stranger(part_that_binds(body[position], name)) for position in bound.get(name, ()))
 
     def _member(self, home: str, node: ast.Attribute) -> tuple[str, str] | None:
         """The module and the name that `module.name` means, where it is one of the reader's."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 
 from packaging.version import Version
@@ -65,6 +65,8 @@ class KernelFinding:
     turns: tuple[Turn, ...]
     control: Asked | None
     control_differs: str
+    other_release: Asked | None = None
+    """The same input on the nearest cuda-toolkit that does not fail."""
     broken: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     rejected: tuple[str, ...] = ()
@@ -147,6 +149,7 @@ def _of_kernel(kernel: str, every: Sequence[Asked]) -> KernelFinding:
         turns=_turns(worst, mine),
         control=control,
         control_differs=apart,
+        other_release=_other_release(worst, good),
         broken=tuple(sorted(broken, key=Version)),
         others=tuple(sorted({f"{value_of(a, a.setting.variant[0])}: {short(a.result)}" for a in other})),
         rejected=tuple(
@@ -256,6 +259,14 @@ def _turns(worst: Asked | None, mine: Sequence[Asked]) -> tuple[Turn, ...]:
     same = [a for a in mine if {**a.setting.axes, "toolchain": None} == base]
     ordered = sorted(same, key=lambda a: Version(a.setting.cuda_toolkit))
     return tuple(Turn(a.setting.cuda_toolkit, short(a.result)) for a in ordered)
+
+
+def _other_release(worst: Asked | None, good: Sequence[Asked]) -> Asked | None:
+    if worst is None:
+        return None
+    at = worst.setting
+    same = [a for a in good if replace(a.setting, cuda_toolkit=at.cuda_toolkit) == at]
+    return min(same, key=lambda a: _distance(at, a.setting), default=None)
 
 
 def _control(worst: Asked | None, good: Sequence[Asked], every: Sequence[Asked]) -> tuple[Asked | None, str]:

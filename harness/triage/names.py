@@ -13,11 +13,27 @@ def binds(statement: ast.stmt) -> set[str]:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return {name}
         case ast.Import(names=names) | ast.ImportFrom(names=names):
-            return {alias.asname or alias.name.partition(".")[0] for alias in names}
+            return set(map(_bound_by, names))
     table = symtable.symtable(ast.unparse(statement), "", "exec")
     return {
         symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()
     }
+
+
+def part_that_binds(statement: ast.stmt, name: str) -> ast.stmt:
+    """Of an import of several things the one that binds the name; any other statement as a whole."""
+    match statement:
+        case ast.Import(names=names):
+            made: ast.stmt = ast.Import([a for a in names if _bound_by(a) == name])
+        case ast.ImportFrom(module=module, names=names, level=level):
+            made = ast.ImportFrom(module, [a for a in names if _bound_by(a) == name], level)
+        case _:
+            return statement
+    return ast.copy_location(made, statement)
+
+
+def _bound_by(alias: ast.alias) -> str:
+    return alias.asname or alias.name.partition(".")[0]
 
 
 def reads(node: ast.stmt | ast.expr) -> set[str]:

@@ -49,12 +49,13 @@ _KEPT = ("", "dtype")
 def handed_over(
     found: KernelFinding, cells: Mapping[Setting, Cell], file: str, run: RunSettings | None = None
 ) -> list[Cell]:
-    """The newest failure and, behind it, its nearest control, as cells of the matrix that is written.
+    """The newest failure and, behind it, its nearest control and the nearest release that does not fail, as
+    cells of the matrix that is written.
 
     `file` is the kernel's file as that matrix names it; `run` how the kernel was launched.
     """
     assert found.worst is not None
-    kept = [found.worst, *([found.control] if found.control is not None else [])]
+    kept = [one for one in (found.worst, found.control, found.other_release) if one is not None]
     return [
         renamed(cells[asked.setting], file, run if asked.setting.variant[0] in _KEPT else None)
         for asked in kept

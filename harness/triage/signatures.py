@@ -62,8 +62,19 @@ def signatures(seen: Seen, told: str = "", names: Sequence[str] = ()) -> list[Si
         except KeyError as absent:
             missing.append(f"{kernel.name}: {absent.args[0]}")
     if found:
-        return found
+        return _distinct(found)
     raise TriageError(_ask(chosen, missing, seen))
+
+
+def _distinct(found: Sequence[Signature]) -> list[Signature]:
+    """Labels numbered where several kernels share one, as those that one factory made."""
+    labels = [one.label for one in found]
+    return [
+        replace(one, label=f"{one.label}, {labels[:place].count(one.label) + 1}")
+        if labels.count(one.label) > 1
+        else one
+        for place, one in enumerate(found)
+    ]
 
 
 def _check_names(option: Mapping[str, Parameter], kernels: Sequence[FoundKernel]) -> None:

@@ -95,6 +95,67 @@ def test_a_script_is_looked_into_without_torch_and_without_a_gpu() -> None:
     assert seen.modules["__main__"].values["WIDTH"] == "64"
 
 
+LIBRARY = """
+import torch
+import cuda.tile as ct
+
+WIDTH = int(torch.ones(8).numel())
+
+@ct.function
+def widened(tile):
+    return tile * WIDTH
+"""
+
+SCRIPT = """
+import numpy as np, torch, somewhere.utilities as other
+import cuda.tile as ct
+import ops
+
+class Ops:
+    @staticmethod
+    @ct.kernel
+    def twice(x, T: ct.Constant[int]):
+        ct.store(x, index=(ct.bid(0),), tile=ct.load(x, index=(ct.bid(0),), shape=(T,)) * 2)
+
+def make(tile, dtype, then):
+    @ct.kernel(occupancy=tile // 32)
+    def scale(x: torch.Tensor, y):
+        found = ops.widened(ct.load(x, index=(ct.bid(0),), shape=(tile,)))
+        ct.store(y, index=(ct.bid(0),), tile=then(found).astype(dtype))
+    return scale
+
+def shifted(tile):
+    return tile + 1
+
+def test_all():
+    x = torch.tensor(np.arange(4096, dtype=np.float32)).cuda()
+    y = torch.empty_like(x, dtype=torch.float16)
+    ct.launch(torch.cuda.current_stream(), (32,), Ops.twice, (x, 128))
+    for tile in (64, 128):
+        ct.launch(torch.cuda.current_stream(), (4096 // tile,), make(tile, ct.float16, shifted), (x, y))
+    other.compare(y, x)
+"""
+
+
+def test_kernels_are_followed_into_helpers_classes_and_factories(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "ops.py").write_text(LIBRARY)
+    path = tmp_path / "report.py"
+    path.write_text(SCRIPT)
+    only = {"cuda_tile": ("1.7.0",), "cuda_toolkit": ("13.5.0",), "arch": ("sm_90",)}
+    found = triage(path, "", tmp_path / "out", capsys, **only)
+    assert list(found) == ["Ops.twice", "make.scale, 1", "make.scale, 2"]
+    assert all(kernel["passes"] and not kernel["fails"] for kernel in found.values())
+    cells = list(plan(load_matrix(tmp_path / "out/triage/report/matrix.toml")))
+    on_device = [cell.case for cell in cells if cell.device is not None]
+    assert [case.run.grid for case in on_device if case.run is not None] == [
+        (32, 1, 1),
+        (64, 1, 1),
+        (32, 1, 1),
+    ]
+
+
 def test_a_script_is_triaged_by_its_launches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = triage(
         RESOURCES / "triage/launches_on_torch.py",
@@ -106,7 +167,7 @@ def test_a_script_is_triaged_by_its_launches(tmp_path: Path, capsys: pytest.Capt
         arch=("sm_90",),
     )
     assert list(found) == [
-        "scale (line 26: x float16[128, 64], rows = 128)",
-        "scale (line 27: x float16[128, 63], rows = 64)",
+        "scale (line 25: x float16[128, 64])",
+        "scale (line 26: x float16[128, 63])",
     ]
     assert all(kernel["passes"] for kernel in found.values())
