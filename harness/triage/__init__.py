@@ -5,6 +5,6 @@ look, notation, signatures      what they say, what the reader says, parameters 
 usage                           what the text of a kernel shows of its parameters
 sources, extract, lift          kernels made to stand alone (names, source, strangers: what that takes)
 sweep, variants                 which questions, in which order, within a budget
-asked, findings                 answers, and what they mean (pure)
+asked, contrasts, findings      answers, along which axes they change, and what they mean (pure)
 show, next_steps                as table and paragraph; as a matrix and the commands to go on with
 """

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from harness.model import CellResult, Verdict
+
+_ARCH_GATE = re.compile(r"Cannot find option named 'sm_\w+'|invalid GPU architecture|architecture")
 
 
 @dataclass(frozen=True)
@@ -57,3 +60,29 @@ def is_unread(result: CellResult) -> bool:
 def is_failure(result: CellResult) -> bool:
     """Whether a compiler misbehaved."""
     return result.verdict.is_finding and not is_rejection(result) and not is_unread(result)
+
+
+def short(result: CellResult) -> str:
+    """An outcome in a word or two: how it failed, not what it said."""
+    judgement, compile = result.judgement, result.compile
+    match result.verdict:
+        case Verdict.COMPILES | Verdict.PASS:
+            return "compiles"
+        case Verdict.UNSUPPORTED:
+            gate = _ARCH_GATE.search(judgement.summary)
+            return "no such target" if gate else "unsupported"
+        case Verdict.TOOLCHAIN_BROKEN:
+            return "broken toolchain"
+        case Verdict.COMPILE_TIMEOUT:
+            seconds = compile.wall_seconds if compile else 0
+            return f"no end in {seconds:.0f} s"
+        case Verdict.PREDICTED_DEADLOCK:
+            return "deadlocks"
+        case Verdict.FRONTEND_ERROR:
+            error = result.trace.error_type if result.trace else None
+            return error or "frontend error"
+        case Verdict.COMPILER_CRASH | Verdict.COMPILE_ERROR:
+            died = re.search(r"\bSIG[A-Z]+\b", judgement.summary)
+            code = compile.exit_code if compile else None
+            return died.group() if died else f"exit {code}" if code is not None else str(result.verdict)
+    return str(result.verdict)

@@ -69,7 +69,8 @@ class _Extraction:
         if not positions and not hasattr(builtins, name):
             self._from_star(home, name)
         for position in positions:
-            if position not in source.kept:
+            several = isinstance(source.tree.body[position], ast.Import | ast.ImportFrom)
+            if several or position not in source.kept:
                 self._keep(home, position, name)
 
     def _from_star(self, home: str, name: str) -> None:
@@ -92,7 +93,7 @@ class _Extraction:
             self._keep_import(home, position, name)
             return
         value = source.module.values.get(name)
-        if value is not None and self._hangs_onstranger(home, statement):
+        if value is not None and self._hangs_on_stranger(home, statement, name):
             last = max(source.bound[name])
             for other in source.bound[name]:
                 if not isinstance(source.tree.body[other], ast.FunctionDef | ast.ClassDef):
@@ -238,9 +239,10 @@ class _Extraction:
             lines[start : end + 1] = [head + text + tail, *[""] * (end - start)]
         return "\n".join(lines)
 
-    def _hangs_onstranger(self, home: str, statement: ast.stmt, depth: int = 8) -> bool:
-        """Whether running the statement would need what a tracer has not."""
-        if stranger(statement) or imports(statement, SURROUNDINGS):
+    def _hangs_on_stranger(self, home: str, statement: ast.stmt, name: str, depth: int = 8) -> bool:
+        """Whether what the statement binds the name to needs what a tracer has not."""
+        part = part_that_binds(statement, name)
+        if stranger(part) or imports(part, SURROUNDINGS):
             return True
         if depth == 0 or isinstance(statement, ast.FunctionDef | ast.ClassDef):
             return False
@@ -250,9 +252,9 @@ class _Extraction:
             return True
         source = self.source(home)
         return any(
-            self._hangs_onstranger(home, source.tree.body[position], depth - 1)
-            for name in reads(statement)
-            for position in source.bound.get(name, ())
+            self._hangs_on_stranger(home, source.tree.body[position], needed, depth - 1)
+            for needed in reads(statement)
+            for position in source.bound.get(needed, ())
             if source.tree.body[position] is not statement
         )
 

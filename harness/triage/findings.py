@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, product
 
 from packaging.version import Version
 
-from harness.model import CellResult, Verdict
-from harness.triage.asked import Asked, Setting, is_failure, is_rejection, is_unread
-
-AXES = ("frontend", "toolchain", "architecture", "opt level", "dtype", "signature", "constant")
-"""The axes that may decide, as reports name them."""
-
-_ARCH_GATE = re.compile(r"Cannot find option named 'sm_\w+'|invalid GPU architecture|architecture")
-
-
-@dataclass(frozen=True)
-class Decision:
-    """An axis along which the answer changed while nothing else did: values that fail and that do not."""
-
-    axis: str
-    bad: tuple[str, ...]
-    good: tuple[str, ...]
+from harness.model import Verdict
+from harness.triage.asked import Asked, Setting, is_failure, is_rejection, is_unread, short
+from harness.triage.contrasts import Decision, contrasts, value_of
 
 
 @dataclass(frozen=True)
@@ -88,32 +73,6 @@ def findings(asked: Iterable[Asked], order: Sequence[str] = ()) -> list[KernelFi
     return sorted(found, key=lambda one: one.worst is None)
 
 
-def short(result: CellResult) -> str:
-    """An outcome in a word or two: how it failed, not what it said."""
-    judgement, compile = result.judgement, result.compile
-    match result.verdict:
-        case Verdict.COMPILES | Verdict.PASS:
-            return "compiles"
-        case Verdict.UNSUPPORTED:
-            gate = _ARCH_GATE.search(judgement.summary)
-            return "no such target" if gate else "unsupported"
-        case Verdict.TOOLCHAIN_BROKEN:
-            return "broken toolchain"
-        case Verdict.COMPILE_TIMEOUT:
-            seconds = compile.wall_seconds if compile else 0
-            return f"no end in {seconds:.0f} s"
-        case Verdict.PREDICTED_DEADLOCK:
-            return "deadlocks"
-        case Verdict.FRONTEND_ERROR:
-            error = result.trace.error_type if result.trace else None
-            return error or "frontend error"
-        case Verdict.COMPILER_CRASH | Verdict.COMPILE_ERROR:
-            died = re.search(r"\bSIG[A-Z]+\b", judgement.summary)
-            code = compile.exit_code if compile else None
-            return died.group() if died else f"exit {code}" if code is not None else str(result.verdict)
-    return str(result.verdict)
-
-
 def _of_kernel(kernel: str, every: Sequence[Asked]) -> KernelFinding:
     mine = [a for a in every if a.setting.kernel == kernel]
     reported = {
@@ -125,7 +84,7 @@ def _of_kernel(kernel: str, every: Sequence[Asked]) -> KernelFinding:
     kinds = _kinds(bad)
     main = kinds[0] if kinds else []
     worst = max(main, key=lambda a: _order(a.setting), default=None)
-    decisions, ways = _axes(main, good, bad)
+    decisions, ways = contrasts(main, good, bad)
     control, apart = _control(worst, good, every)
     counts: dict[str, int] = defaultdict(int)
     for one in bad:
@@ -157,7 +116,7 @@ def _of_kernel(kernel: str, every: Sequence[Asked]) -> KernelFinding:
             for words, versions in rejections.items()
         ),
         kinds=tuple(
-            OtherKind(max(kind, key=lambda a: _order(a.setting)), len(kind), _axes(kind, good, kind)[0])
+            OtherKind(max(kind, key=lambda a: _order(a.setting)), len(kind), contrasts(kind, good, kind)[0])
             for kind in kinds[1:]
         ),
         unread=tuple(unread),
@@ -185,67 +144,6 @@ def _plain(setting: Setting) -> bool:
 
 def _order(setting: Setting) -> tuple[bool, Version, Version]:
     return _plain(setting), Version(setting.cuda_tile), Version(setting.cuda_toolkit)
-
-
-# --- what decides -----------------------------------------------------------------------------
-
-
-def _axes(
-    kind: Sequence[Asked], good: Sequence[Asked], every: Sequence[Asked]
-) -> tuple[tuple[Decision, ...], tuple[str, ...]]:
-    """Axes that turn one kind of failure into a success, and those along which `every` failure only changes
-    its kind. Counted are pairs that differ along one axis and nothing else.
-    """
-    fails: dict[str, set[str]] = defaultdict(set)
-    passes: dict[str, set[str]] = defaultdict(set)
-    for one, other in product(kind, good):
-        axis = _only_axis(one.setting, other.setting)
-        if axis is not None:
-            fails[axis].add(value_of(one, axis))
-            passes[axis].add(value_of(other, axis))
-    changed: set[str | None] = {
-        _only_axis(one.setting, other.setting)
-        for one, other in combinations(every, 2)
-        if one.result.judgement.signature != other.result.judgement.signature
-    }
-    decided = tuple(
-        Decision(axis, _sorted(axis, fails[axis]), _sorted(axis, passes[axis]))
-        for axis in AXES
-        if fails[axis]
-    )
-    return decided, tuple(axis for axis in AXES if axis in changed and not fails[axis])
-
-
-def _only_axis(one: Setting, other: Setting) -> str | None:
-    """The single axis along which two settings differ. A level that is left to the decorator is not
-    compared with one that is named: it may be the same."""
-    if one.kernel != other.kernel:
-        return None
-    apart = [axis for axis, value in one.axes.items() if other.axes[axis] != value]
-    if len(apart) != 1:
-        return None
-    if apart[0] == "opt level" and None in (one.level, other.level):
-        return None
-    if apart[0] != "variant":
-        return apart[0]
-    named = {setting.variant[0] for setting in (one, other) if setting.variant[0]}
-    return named.pop() if len(named) == 1 else None
-
-
-def value_of(asked: Asked, axis: str) -> str:
-    """A setting's value along an axis, in words."""
-    setting = asked.setting
-    if axis in ("dtype", "signature", "constant"):
-        reported = asked.result.cell.case.dtype if axis == "dtype" else "as reported"
-        return setting.variant[1] or reported
-    value = setting.axes[axis]
-    return "as decorated" if value is None else str(value)
-
-
-def _sorted(axis: str, values: Iterable[str]) -> tuple[str, ...]:
-    if axis in ("frontend", "toolchain"):
-        return tuple(sorted(values, key=Version))
-    return tuple(sorted(values, key=lambda value: (value != "as reported", len(value), value)))
 
 
 # --- what changed, and what to compare with ---------------------------------------------------

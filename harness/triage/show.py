@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from harness.matrix.problems import listing
-from harness.triage.asked import Asked, Setting, is_rejection
-from harness.triage.findings import Decision, KernelFinding, short
+from harness.triage.asked import Asked, Setting, is_rejection, short
+from harness.triage.contrasts import Decision
+from harness.triage.findings import KernelFinding
 
 _ROWS = 16
 _NEUTRAL = ("no target", "refused", "broken toolchain", "rejected", "infra_error", "not_run")

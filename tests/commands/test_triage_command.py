@@ -63,7 +63,7 @@ def test_a_version_that_there_is_not(tmp_path: Path, asked: dict[str, Any]) -> N
             "# harness: x = array(float32, 1)",
         ),
         (
-            "import cuda.tile as ct, numpy as np\n@ct.kernel\ndef k(n): ct.f(np.pi)\nct.launch(0, (1,), k, (1,))",
+            "import cuda.tile as ct, numpy as np\n@ct.kernel\ndef k(n): np.f(n)\nct.launch(0, (1,), k, (1,))",
             "k cannot be looked into: the kernel needs np (k.py, line 1: import cuda.tile as ct, numpy",
         ),
     ],

@@ -74,6 +74,16 @@ def test_what_cannot_be_followed_is_told_with_its_line() -> None:
         alone(text)
 
 
+def test_an_import_of_several_things_is_followed_thing_by_thing() -> None:
+    text = "import torch, math, cuda.tile as ct\nfrom math import pi, e\nN = math.floor(pi)\n"
+    found = alone(f"{text}@ct.kernel\ndef k(x):\n    ct.f(x, N, math.e)\n# N = 3\n")
+    assert found.splitlines()[:3] == [
+        "import math; import cuda.tile as ct",
+        "from math import pi",
+        "N = math.floor(pi)",
+    ]
+
+
 def test_a_kernel_from_a_factory_keeps_the_factory() -> None:
     text = (
         "import numpy\nimport cuda.tile as ct\n\n\ndef make(n):\n    @ct.kernel\n    def k(x):\n"

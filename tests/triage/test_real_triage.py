@@ -149,11 +149,7 @@ def test_kernels_are_followed_into_helpers_classes_and_factories(
     assert all(kernel["passes"] and not kernel["fails"] for kernel in found.values())
     cells = list(plan(load_matrix(tmp_path / "out/triage/report/matrix.toml")))
     on_device = [cell.case for cell in cells if cell.device is not None]
-    assert [case.run.grid for case in on_device if case.run is not None] == [
-        (32, 1, 1),
-        (64, 1, 1),
-        (32, 1, 1),
-    ]
+    assert [case.run.grid[0] for case in on_device if case.run is not None] == [32, 64, 32]
 
 
 def test_a_script_is_triaged_by_its_launches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
