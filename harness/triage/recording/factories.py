@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .anything import Anything
-from .tensors import DTYPES, DType, Tensor, dtype_of, flat, shape_of
+from .dtypes import DTYPES, DType, dtype_of, flat, shape_of
+from .tensors import Tensor
 
 
 class Factories:

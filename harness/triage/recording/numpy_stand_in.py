@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 from .anything import Anything, Module
+from .dtypes import DTYPES, flat
 from .factories import Factories, OnTensors
-from .tensors import DTYPES, Tensor, flat
+from .tensors import Tensor
 
 DEFAULT_DTYPES = {"numpy": "float64", "cupy": "float64", "jax.numpy": "float32"}
 

@@ -5,77 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 from .anything import Anything
-
-ITEMSIZE = {
-    "bool": 1,
-    "uint8": 1,
-    "uint16": 2,
-    "uint32": 4,
-    "uint64": 8,
-    "int8": 1,
-    "int16": 2,
-    "int32": 4,
-    "int64": 8,
-    "float16": 2,
-    "bfloat16": 2,
-    "float32": 4,
-    "float64": 8,
-    "float8_e4m3fn": 1,
-    "float8_e5m2": 1,
-    "float8_e8m0fnu": 1,
-}
-_ALIASES = {"half": "float16", "float": "float32", "double": "float64", "int": "int32", "long": "int64"}
-
-
-class DType:
-    """torch.float16 and the like."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.itemsize = ITEMSIZE[name]
-        self.is_floating_point = "float" in name
-
-    def __call__(self, value: Any = 0) -> Any:
-        """A number of this type, as NumPy's types make them."""
-        if isinstance(value, Tensor):
-            return value.to(self)
-        return float(value) if self.is_floating_point else int(value)
-
-    def __repr__(self) -> str:
-        return f"torch.{self.name}"
-
-
-DTYPES = {name: DType(name) for name in ITEMSIZE}
-DTYPES |= {alias: DTYPES[name] for alias, name in _ALIASES.items()}
-
-
-class Device:
-    """A device that is only a name."""
-
-    type = "cuda"
-    index = 0
-
-    def __init__(self, *args: Any, **options: Any) -> None: ...
-
-    def __str__(self) -> str:
-        return "cuda:0"
-
-    def __enter__(self) -> Device:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        return None
-
-
-def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides = [1] * len(shape)
-    for axis in range(len(shape) - 2, -1, -1):
-        strides[axis] = strides[axis + 1] * shape[axis + 1]
-    return tuple(strides)
+from .dtypes import DTYPES, Device, DType, contiguous, flat, shape_of
+from .methods import REDUCTIONS, Pair, elementwise
 
 
 class Tensor:
@@ -146,7 +80,7 @@ class Tensor:
             return lambda: self._like(dtype=DTYPES[name])
         if name.startswith("new_"):
             return partial(self._new, name)
-        method: Callable[[Tensor], Any] = _REDUCTIONS.get(name, _elementwise)
+        method: Callable[[Tensor], Any] = REDUCTIONS.get(name, elementwise)
         return method(self)
 
     def _new(self, name: str, *args: Any, dtype: DType | None = None, **options: Any) -> Tensor:
@@ -269,10 +203,10 @@ class Tensor:
     def topk(self, k: int, dim: int = -1, *args: Any, **options: Any) -> Any:
         shape = list(self.shape)
         shape[dim] = k
-        return _Pair(values=self._like(tuple(shape)), indices=self._like(tuple(shape), DTYPES["int64"]))
+        return Pair(values=self._like(tuple(shape)), indices=self._like(tuple(shape), DTYPES["int64"]))
 
     def sort(self, *args: Any, **options: Any) -> Any:
-        return _Pair(values=self._like(), indices=self._like(dtype=DTYPES["int64"]))
+        return Pair(values=self._like(), indices=self._like(dtype=DTYPES["int64"]))
 
     def argsort(self, *args: Any, **options: Any) -> Tensor:
         return self._like(dtype=DTYPES["int64"])
@@ -354,72 +288,3 @@ class Tensor:
         if not isinstance(other, Tensor) or self.ndim < 1 or other.ndim < 2:
             return Anything()
         return self._like((*self.shape[:-1], other.shape[-1]))
-
-
-def _elementwise(tensor: Tensor) -> Callable[..., Tensor]:
-    """A method that is not known: elementwise, as most are; one that ends in _ works in place."""
-    return lambda *args, **options: tensor._like()
-
-
-def _reduction(dtype: str | None = None, *, pair: bool = False) -> Callable[[Tensor], Callable[..., Any]]:
-    """A method that takes `dim` (or `axis`) away; `pair`: the values and where they were."""
-
-    def method(tensor: Tensor) -> Callable[..., Any]:
-        def call(*args: Any, dim: Any = None, axis: Any = None, keepdim: bool = False, **options: Any) -> Any:
-            given = next((a for a in (dim, axis, *args) if isinstance(a, int | tuple | list)), None)
-            keep = keepdim or bool(options.get("keepdims", False))
-            gone = range(tensor.ndim) if given is None else [given] if isinstance(given, int) else given
-            axes = {a % max(1, tensor.ndim) for a in gone}
-            shape = tuple(1 if i in axes else n for i, n in enumerate(tensor.shape) if keep or i not in axes)
-            values = tensor._like(shape, DTYPES[dtype] if dtype else None)
-            if not pair or given is None:
-                return values
-            where = tensor._like(shape, DTYPES["int64"])
-            return _Pair(values=values, indices=where)
-
-        return call
-
-    return method
-
-
-class _Pair(SimpleNamespace):
-    """Values and indices, by name or in order."""
-
-    def __iter__(self) -> Any:
-        return iter((self.values, self.indices))
-
-    def __getitem__(self, at: int) -> Any:
-        return (self.values, self.indices)[at]
-
-
-_REDUCTIONS: dict[str, Callable[[Tensor], Callable[..., Any]]] = {
-    **{name: _reduction() for name in ("sum", "mean", "amax", "amin", "norm", "prod", "var", "std")},
-    **{name: _reduction(pair=True) for name in ("max", "min", "median")},
-    **{name: _reduction("bool") for name in ("all", "any")},
-    **{name: _reduction("int64") for name in ("argmax", "argmin", "count_nonzero")},
-}
-
-
-def flat(shape: tuple[Any, ...]) -> tuple[int, ...]:
-    """Extents, given one by one or as one sequence."""
-    given = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
-    return tuple(int(n) for n in given)
-
-
-def dtype_of(values: Any) -> DType:
-    """What torch makes of a nested list."""
-    while isinstance(values, list | tuple) and values:
-        values = values[0]
-    named = "bool" if isinstance(values, bool) else "int64" if isinstance(values, int) else "float32"
-    return DTYPES[named]
-
-
-def shape_of(values: Any) -> tuple[int, ...]:
-    """The shape of a nested list, or of another library's array."""
-    if hasattr(values, "shape"):
-        return tuple(int(n) for n in values.shape)
-    shape: list[int] = []
-    while isinstance(values, list | tuple | range):
-        shape.append(len(values))
-        values = values[0] if values else None
-    return tuple(shape)

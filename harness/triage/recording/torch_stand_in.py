@@ -11,8 +11,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from .anything import Anything, Base, Module, tried
+from .dtypes import DTYPES, Device, DType, flat
 from .factories import Factories, OnTensors
-from .tensors import DTYPES, Device, DType, Tensor, flat
+from .tensors import Tensor
 
 SUBMODULES = (
     *(
