@@ -106,9 +106,9 @@ def _triage(path: Path, options: Options) -> int:
         console.print(line, markup=False)
     if options.as_json:
         print(json.dumps(as_json(found, asked)))
-    if all(one.unread and not one.passes for one in found):
-        return 2
-    return int(any(one.is_something for one in found))
+    if any(one.is_something for one in found):
+        return 1
+    return 0 if any(one.passes for one in found) else 2
 
 
 def _signs_of_life(console: Console, begun: float) -> Callable[[Asked], None]:
@@ -182,21 +182,30 @@ def _going_on(
         yield from (f"  {command}" for command in commands(worst, handed[0], folder, options.store))
         return
     good: list[Cell] = []
+    plain: list[Cell] = []
     left: list[str] = []
     for one in found:
         signature = by_label[one.kernel]
         run = _run(seen, signature)
         mine = [asked for asked in sweep.asked.values() if asked.setting.kernel == one.kernel]
         settings = [asked.setting for asked in mine if asked.result.verdict.is_good]
-        if settings and run is not None:
-            best = max(settings, key=_to_run)
-            good.append(renamed(sweep.cell(best), _relative(signature, folder), run))
-        elif settings and signature.launch is not None:
+        if not settings:
+            continue
+        best = max(settings, key=_to_run)
+        cell = renamed(sweep.cell(best), _relative(signature, folder), run)
+        (plain if run is None else good).append(cell)
+        if run is None and signature.launch is not None:
             left.append(signature.label)
     if left:
         several = listing(left, limit=4)
         why = "its arrays are not contiguous, or lie in a list"
         yield f"No matrix can launch {several}: {why}. Run the script itself on a GPU."
+    if plain and not good and not left:
+        write_atomically(folder / "matrix.toml", matrix_text(seen.path.name, plain, options.deadline))
+        matrix = folder.absolute() / "matrix.toml"
+        wanted = "a [[device]], a grid, and shapes and roles of the arrays (docs/kernels.md)"
+        yield f"To run it on a GPU, add to {matrix} {wanted}, and then:"
+        yield f"  {run_command(folder, options.store)}"
     if good:
         text = matrix_text(seen.path.name, good, options.deadline, on_device=True)
         write_atomically(folder / "matrix.toml", text)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from packaging.version import Version
 
@@ -37,7 +37,8 @@ class KernelFinding:
     `worst` is the newest failure of the main kind, None where nothing failed. `decisions` are axes that turn
     it into a success, `ways` those that only change how it fails. `kinds` are other failures of the kernel as
     reported, `others` those that only changed parameters show, `rejected` what frontends say that will not
-    have the kernel at all, `unread` why our own copy of it could not be imported.
+    have the kernel at all, `unread` why our own copy of it could not be imported, `silent` the answers that
+    tell nothing of it, counted.
     """
 
     kernel: str
@@ -57,6 +58,7 @@ class KernelFinding:
     rejected: tuple[str, ...] = ()
     kinds: tuple[OtherKind, ...] = ()
     unread: tuple[str, ...] = ()
+    silent: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_something(self) -> bool:
@@ -81,6 +83,7 @@ def _of_kernel(kernel: str, every: Sequence[Asked]) -> KernelFinding:
     bad = [a for a in mine if is_failure(a.result) and a.result.judgement.signature in reported]
     other = [a for a in mine if is_failure(a.result) and a.result.judgement.signature not in reported]
     good = [a for a in mine if a.result.verdict.is_good]
+    known = [*bad, *other, *(a for a in mine if is_rejection(a.result))]
     kinds = _kinds(bad)
     main = kinds[0] if kinds else []
     worst = max(main, key=lambda a: _order(a.setting), default=None)
@@ -120,6 +123,9 @@ def _of_kernel(kernel: str, every: Sequence[Asked]) -> KernelFinding:
             for kind in kinds[1:]
         ),
         unread=tuple(unread),
+        silent=dict(
+            Counter(short(a.result) for a in mine if not a.result.verdict.is_good and a not in known)
+        ),
     )
 
 

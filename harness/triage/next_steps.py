@@ -13,6 +13,7 @@ from harness.matrix.explain import toml
 from harness.matrix.write import case_table
 from harness.model import (
     Array,
+    Case,
     Cell,
     Constant,
     Parameter,
@@ -123,9 +124,16 @@ def matrix_text(title: str, cells: Sequence[Cell], compile_seconds: float, *, on
             "",
         ]
     for case in {cell.case.digest: cell.case for cell in cells}.values():
-        lines += ["[[case]]", *(f"{key} = {toml(value)}" for key, value in case_table(case).items()), ""]
+        lines += ["[[case]]", *_keys(case), ""]
     lines += ["[timeouts]", f"compile = {toml(compile_seconds)}", ""]
     return "\n".join(lines)
+
+
+def _keys(case: Case) -> list[str]:
+    """A parameter a line, for readers who go on from here."""
+    table = case_table(case)
+    parameters = [f"    {toml(told)}," for told in table.pop("parameters", [])]
+    return [*(f"{key} = {toml(value)}" for key, value in table.items()), "parameters = [", *parameters, "]"]
 
 
 def _toolchain(chain: Toolchain) -> list[str]:

@@ -157,7 +157,8 @@ def _harmless(found: KernelFinding) -> str:
         return f"{found.kernel}: could not be looked into. {' '.join(map(_ended, found.unread))}"
     if found.rejected:
         return f"{found.kernel}: no frontend takes it."
-    return f"{found.kernel}: no setting told anything."
+    told = listing(f"{name} ({count})" for name, count in sorted(found.silent.items()))
+    return f"{found.kernel}: no setting told anything: {told}."
 
 
 def _remarks(found: KernelFinding) -> list[str]:

@@ -125,6 +125,13 @@ def test_a_compile_that_fails_is_told_by_its_exit_code() -> None:
     assert found.outcomes == {"exit 5": 1}
 
 
+def test_what_told_nothing_is_counted() -> None:
+    refused = Judgement(Verdict.UNSUPPORTED, None, "This toolchain refuses sm_90: no such architecture.")
+    (found,) = findings(sweep(lambda s: refused))
+    assert not found.is_something
+    assert paragraph(found) == f"k: no setting told anything: no such target ({len(EVERY)})."
+
+
 def timeout() -> Judgement:
     return Judgement(Verdict.COMPILE_TIMEOUT, "compile_timeout/ptxas/does not end", "No end.", "ptxas")
 
