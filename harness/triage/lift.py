@@ -30,6 +30,9 @@ def lifted(text: str, nested: Mapping[str, Any]) -> str:
     tail: list[str] = []
     for function in functions:
         node = _at(tree, function)
+        if isinstance(node, ast.Lambda):
+            tail += _bindings(tree, function)
+            continue
         outer = next(s for s in tree.body if node in ast.walk(s))
         first, last = span(outer)
         blank |= set(range(first, last + 1))
@@ -38,11 +41,9 @@ def lifted(text: str, nested: Mapping[str, Any]) -> str:
             moved[number] = lines[number - 1].removeprefix(" " * node.col_offset)
         for decorator in node.decorator_list:
             moved |= _redecorated(decorator, function)
-        for name, value in function["values"].items():
-            told = _text(name, value)
-            place = heads.setdefault(first, []) if _is_literal(told) else tail
-            if told != name:
-                place.append(f"{name} = {told}")
+        for binding in _bindings(tree, function):
+            literal = _is_literal(binding.partition(" = ")[2])
+            (heads.setdefault(first, []) if literal else tail).append(binding)
         if "hints" in function and not any(not _is_wrapping(d) for d in node.decorator_list):
             given = "".join(f", {name}={value}" for name, value in function["hints"].items())
             made = f"{node.name} = {_cuda_tile(tree)}.kernel({node.name}{given})"
@@ -73,7 +74,7 @@ def _redecorated(decorator: ast.expr, function: Mapping[str, Any]) -> dict[int, 
 def _is_literal(text: str) -> bool:
     try:
         ast.literal_eval(text)
-    except ValueError:
+    except (ValueError, SyntaxError):
         return text.startswith('float("')
     return True
 
@@ -95,18 +96,31 @@ def _functions(nested: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield from _functions(value["function"])
 
 
-def _text(name: str, value: Mapping[str, Any]) -> str:
+def _bindings(tree: ast.Module, function: Mapping[str, Any]) -> list[str]:
+    """Statements that bind what the function has from outside; none for what has its name already."""
+    told = {name: _text(tree, name, value) for name, value in function["values"].items()}
+    return [f"{name} = {text}" for name, text in told.items() if text != name]
+
+
+def _text(tree: ast.Module, name: str, value: Mapping[str, Any]) -> str:
     if "unknown" in value:
         raise ExtractError(
             f"the kernel has {name} from the function around it, of type {value['unknown']}, which cannot be "
             "written down; make it a number, a word, a type of cuda.tile or a function, or bind it in the "
             "module"
         )
-    return value["function"]["name"] if "function" in value else str(value["text"])
+    if "text" in value:
+        return str(value["text"])
+    node = _at(tree, value["function"])
+    return ast.unparse(node) if isinstance(node, ast.Lambda) else node.name
 
 
-def _at(tree: ast.Module, function: Mapping[str, Any]) -> ast.FunctionDef:
+def _at(tree: ast.Module, function: Mapping[str, Any]) -> ast.FunctionDef | ast.Lambda:
     for node in ast.walk(tree):
+        if isinstance(node, ast.Lambda) and "column" in function and node.lineno == function["line"]:
+            end = node.end_col_offset if node.end_lineno == node.lineno else None
+            if node.col_offset <= function["column"] and (end is None or function["column"] < end):
+                return node
         if not isinstance(node, ast.FunctionDef) or node.name != function["name"]:
             continue
         if span(node)[0] <= function["line"] <= node.lineno:

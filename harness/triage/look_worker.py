@@ -42,6 +42,7 @@ def run(
     what was raised, if anything was."""
     module = types.ModuleType("__main__")
     module.__file__ = file
+    module.__dict__["get_ipython"] = recording("anything").Anything  # a notebook's, saved as a script
     sys.modules["__main__"] = module
     enough = importlib.import_module(f"{_PACKAGE}.recorder").Enough
     error = None

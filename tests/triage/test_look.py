@@ -14,6 +14,7 @@ import pytest
 from harness.model import Frontend
 from harness.process import Supervisor
 from harness.triage import look_worker
+from harness.triage.extract import extract
 from harness.triage.look import FoundLaunch, Seen, TriageError, look
 
 FRONTEND = Path(__file__).parent.parent / "resources/triage/frontend"
@@ -214,6 +215,58 @@ def test_tests_are_called_with_their_parameters(see: Any) -> None:
         ("float32", 16),
         ("float32", 64),
     ]
+
+
+@pytest.mark.parametrize(
+    ("imports", "call"),
+    [
+        ("import fire", "fire.Fire(main)"),
+        ("import tyro", "tyro.cli(main)"),
+        ("from absl import app", "app.run(lambda words: main())"),
+        ("import unittest", "unittest.main()"),
+        ("get_ipython().run_line_magic('pip', 'install torch')", "main()"),
+    ],
+)
+def test_commands_are_run_with_their_defaults(see: Any, imports: str, call: str) -> None:
+    seen = see(
+        f"""
+        {imports}
+        import torch, unittest
+
+        def main(n: int = 64):
+            x = torch.zeros(n)
+            ct.launch(0, (n,), k, (x, x, n, 8))
+
+        class Case(unittest.TestCase):
+            def test_main(self):
+                main()
+
+        if __name__ == "__main__":
+            {call}
+        """
+    )
+    assert [launch.grid for launch in launches(seen)] == [(64,)]
+
+
+def test_lambdas_are_told_apart_by_their_place(see: Any) -> None:
+    seen = see(
+        """
+        import cuda.tile as ct
+        def make(act, n):
+            acts = {"relu": lambda t: ct.f(t, n), "id": lambda t: t}
+            f = acts[act]
+            @ct.kernel
+            def fused(x):
+                f(x)
+            return fused
+        ct.launch(0, (1,), make("relu", 3), (1,))
+        ct.launch(0, (1,), make("id", 3), (1,))
+        """,
+        kernel="",
+    )
+    texts = [extract("__main__", kernel.function, seen.modules, kernel.nested) for kernel in seen.kernels]
+    assert "f = lambda t: ct.f(t, n)\nn = 3" in texts[0]
+    assert texts[1].rstrip().endswith("f = lambda t: t")
 
 
 def test_a_script_for_another_gpu_is_told_of_one(see: Any) -> None:

@@ -98,7 +98,7 @@ class Base:
 
 
 def tried(function: Any) -> Any:
-    """The function's value, where it can be called without arguments and does not raise."""
+    """The function's value, where it can be called without arguments; an Exception of its own is let go."""
     with contextlib.suppress(TypeError, ValueError):
         needed = [
             p

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import numpy_stand_in, pytest_stand_in, torch_stand_in
-from .anything import Module
+from .anything import Anything, Module, tried
 
 
 def cdiv(a: Any, b: Any) -> Any:
@@ -31,9 +31,22 @@ def unchanged(items: Any = (), *args: Any, **options: Any) -> Any:
     return items
 
 
+def run_main(function: Any = None, *args: Any, **options: Any) -> Any:
+    """What turns a function into a command line calls it with its defaults."""
+    return tried(function) if isinstance(function, types.FunctionType) else Anything()
+
+
+def run_app(main: Any, *args: Any, **options: Any) -> Any:
+    """As `run_main`, for a function that takes the command line's words."""
+    return main([])
+
+
 _KNOWN: dict[str, dict[str, Any]] = {
     "triton": {"cdiv": cdiv, "next_power_of_2": next_power_of_2},
     "triton.testing": {"do_bench": do_bench, "do_bench_cudagraph": do_bench},
+    "fire": {"Fire": run_main},
+    "tyro": {"cli": run_main},
+    "absl": {"app": types.SimpleNamespace(run=run_app)},
     "tqdm": {"tqdm": unchanged, "trange": range},
 }
 

@@ -18,6 +18,7 @@ MAX_CALLS = 1000
 MAX_SEARCHED = 8
 """Configurations of one search that are recorded, spread evenly over it."""
 
+LAMBDA = "<lambda>"
 HINTS = ("occupancy", "num_ctas", "opt_level")
 
 
@@ -236,7 +237,8 @@ class Recorder:
         values: dict[str, Any] = {}
         for name, value in _closure(function).items():
             values[name] = self._value(value, home, depth)
-        return {"line": function.__code__.co_firstlineno, "name": function.__name__, "values": values}
+        told = {"line": function.__code__.co_firstlineno, "name": function.__name__, "values": values}
+        return {**told, "column": _first_column(function.__code__)} if told["name"] == LAMBDA else told
 
     def _value(self, value: Any, home: types.ModuleType | None, depth: int) -> dict[str, Any]:
         if plain(value):
@@ -270,6 +272,13 @@ class Recorder:
                     "values": {n: spelled(v) for n, v in vars(module).items() if plain(v) and n[:2] != "__"},
                 }
         return found
+
+
+def _first_column(code: types.CodeType) -> int:
+    """Where on its line the body of a lambda begins, in bytes."""
+    places = code.co_positions()
+    columns = [column for line, _, column, _ in places if line == code.co_firstlineno and column]
+    return min(columns, default=0)
 
 
 def _closure(function: Any) -> dict[str, Any]:
