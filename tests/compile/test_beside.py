@@ -10,7 +10,10 @@ import pytest
 
 from harness.compile.cache import Cache
 from harness.compile.trace import Tracer
-from harness.model import Frontend, KernelSource, Specialization, TraceOutcome
+from harness.kernels import get
+from harness.kernels.arrays import aligned
+from harness.lab import Lab
+from harness.model import Constant, Frontend, KernelSource, Specialization, TraceOutcome
 from harness.process import Supervisor
 
 FAKE = Path(__file__).parents[1] / "fakes" / "frontend"
@@ -102,3 +105,38 @@ def test_the_standard_library_stays_itself(tracer: Tracer, folder: Path) -> None
     (folder / "json.py").write_text("raise ImportError('not mine')\n")
     (folder / "lib.py").write_text(f"import json\n{LIB.format(name='one')}")
     assert trace(tracer, folder).status == "ok"
+
+
+ACT = """import cuda.tile as ct
+from helper import doubled
+
+@ct.kernel
+def k(x, T: ct.Constant[int]):
+    ct.store(x, index=(ct.bid(0),), tile=doubled(ct.load(x, index=(ct.bid(0),), shape=(T,))))
+"""
+HELPER = """import cuda.tile as ct
+
+@ct.function
+def doubled(tile):
+    return tile * {factor}
+"""
+
+
+@pytest.mark.toolchain
+def test_bytecode_hangs_on_the_helper_and_not_on_its_place(tmp_path: Path) -> None:
+    found = []
+    with Lab() as lab:
+        frontend = lab.provisioner.frontend("1.7.0")
+        for place, factor in (("here", 2), ("there", 2), ("elsewhere", 3)):
+            folder = tmp_path / place
+            folder.mkdir()
+            (folder / "kernel.py").write_text(ACT)
+            (folder / "helper.py").write_text(HELPER.format(factor=factor))
+            source = get("kernel.py:k", folder).source()
+            tracer = Tracer(frontend, lab.supervisor, Cache(tmp_path / f"cache of {place}"))
+            spec = Specialization(source, (aligned("x", "float32", 1), Constant("T", 128)))
+            outcome = tracer.trace(spec, "sm_90", "13.1", 60)
+            tracer.close()
+            assert outcome.status == "ok", outcome.message
+            found.append(outcome.bytecode_sha256)
+    assert found[0] == found[1] != found[2]
