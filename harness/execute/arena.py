@@ -83,9 +83,10 @@ class Arena:
         inside = memory[self.first : self.first + self.span_bytes]
         if 0 in self.array.shape:
             return np.empty(self.array.shape, dtype)
-        flat = inside.view(dtype)
         strides = tuple(s * self.itemsize for s in self.array.strides)
-        return np.lib.stride_tricks.as_strided(flat, self.array.shape, strides)
+        # As plain integers first: NumPy cannot lay out a type that it has no name for, such as float8_e5m2.
+        plain = inside.view(_UNSIGNED[self.itemsize])
+        return np.lib.stride_tricks.as_strided(plain, self.array.shape, strides).view(dtype)
 
     def poisoned(self, repeat: int = 0) -> Bytes:
         """A host image of the arena with nothing but poison."""

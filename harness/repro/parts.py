@@ -177,6 +177,23 @@ def launch_apart(scratch: str) -> tuple[str, str]:
     return "fails", last_words(output) if code is not None else f"nothing happened within {SECONDS:g} s"
 
 
+def fenced(torch: Any, given: Any) -> tuple[Any, Any]:
+    """An output that no kernel has written, and the memory behind it, which no kernel may write."""
+    fill = float("nan") if given.is_floating_point() else 77
+    base = torch.full((given.numel() + 64,), fill, device=given.device).to(given.dtype)
+    return base[: given.numel()].view(given.shape), base[given.numel() :]
+
+
+def overrun(fences: dict[str, Any]) -> str:
+    """Which outputs were written beyond their end, in a sentence; "" if none."""
+    found = []
+    for name, fence in ((name, one.double()) for name, one in fences.items()):
+        touched = ~(fence.isnan() | (fence == 77))
+        if touched.any():
+            found.append(f"{name}: {int(touched.sum())} elements behind its end were overwritten")
+    return "; ".join(found)
+
+
 def disagreement(launches: list[dict[str, Any]], expected: dict[str, Any]) -> str:
     """What is wrong with the outputs of equal launches, in a sentence; "" if nothing is.
 

@@ -9,6 +9,7 @@ import textwrap
 from dataclasses import dataclass
 from textwrap import dedent, indent
 
+from harness.kernels.arrays import contiguous
 from harness.model import Hints, Parameter, Specialization
 from harness.repro import parts
 from harness.repro.kernel_text import kernel_text, names_of
@@ -182,9 +183,11 @@ _NEEDS_A_GPU = """\
 
 def _checked_launch(content: Content, made: list[str], call: str) -> str:
     """Launches on fresh outputs, which must agree with each other and with the reference."""
-    roles = dict(zip((a.name for a in content.launch.arrays), content.launch.roles, strict=True))
+    launch = content.launch
+    roles = dict(zip((a.name for a in launch.arrays), launch.roles, strict=True))
+    dense = {a.name for a in launch.arrays if a.strides == contiguous(a.shape)}
     outputs = [name for name, role in roles.items() if role != "in"]
-    fresh = {name: _fresh(name, roles[name]) for name in outputs}
+    guarded = [name for name in outputs if roles[name] == "out" and name in dense]
     values = dict(zip((p.name for p in content.parameters), _values(content), strict=True))
     read = {name: text for name, text in values.items() if roles.get(name) != "out"}
     expected, reference = "{}", ""
@@ -193,7 +196,11 @@ def _checked_launch(content: Content, made: list[str], call: str) -> str:
         reference = "\n\n" + reference_text(content.reference, list(read), set(outputs))
     told = ", ".join(f'"{name}": {name}' for name in outputs)
     kept = "".join(f"    given_{name} = {name}\n" for name in outputs)
-    renewed = indent("\n".join(f"{name} = {text}" for name, text in fresh.items()), " " * 8)
+    renewed = indent("\n".join(_fresh(name, name in guarded) for name in outputs), " " * 8)
+    problem = "disagreement(launches, expected)"
+    if guarded:
+        kept += "    fences = {}\n"
+        problem += " or overrun(fences)"
     return (
         f'''
 def launch():
@@ -209,7 +216,7 @@ def launch():
         torch.cuda.synchronize()
         signal.alarm(0)
         launches.append({{{told}}})
-    problem = disagreement(launches, expected)
+    problem = {problem}
     if problem:
         print(problem)
         sys.exit(DIFFERS)
@@ -218,11 +225,11 @@ def launch():
     )
 
 
-def _fresh(name: str, role: str) -> str:
-    """An output as it is before a launch: what was given, or what no kernel writes."""
-    if role == "inout":
-        return f"given_{name}.clone()"
-    return f'torch.full(given_{name}.shape, float("nan"), device="cuda").to(given_{name}.dtype)'
+def _fresh(name: str, guarded: bool) -> str:
+    """An output as it is before a launch: with a fence where it is only written and lies in one piece."""
+    if guarded:
+        return f'{name}, fences["{name}"] = fenced(torch, given_{name})'
+    return f"{name} = given_{name}.clone()"
 
 
 def _values(content: Content) -> list[str]:

@@ -67,7 +67,8 @@ def test_it_launches_thrice_on_fresh_outputs_and_compares() -> None:
     text = script_text(content())
     assert "expected = reference(torch, x.double(), 64)" in text
     assert "for _ in range(3):" in text
-    assert 'y = torch.full(given_y.shape, float("nan"), device="cuda").to(given_y.dtype)' in text
+    assert 'y, fences["y"] = fenced(torch, given_y)' in text
+    assert "problem = disagreement(launches, expected) or overrun(fences)" in text
     assert "def reference(torch, x, N):" in text and "y = x * 2" in text
     assert "x = torch.randn(64" in text
     assert "TOLERANCE = 0.03125" in text
