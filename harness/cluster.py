@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from harness.judge import KERNEL
+from harness.judge import KERNEL, MATRIX
 from harness.model import CellResult, Record, Scalar, Verdict
 from harness.signature import is_mute, normalise
 from harness.version_span import AFFECTED, GOOD, OTHER, RANKING, UNKNOWN, VersionSpan, version_key
+
+_READERS = (KERNEL, MATRIX)
+"""What is the reader's own, not a component of a toolchain; a frontend judges it."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,18 @@ class Finding(Record):
 
     @property
     def is_about_versions(self) -> bool:
-        """False where no version can be at fault: the machine failed, or the kernel's own file."""
-        return self.verdict is not Verdict.INFRA_ERROR and self.component != KERNEL
+        """False where no version can be at fault: the machine failed, or every frontend that answered
+        refuses the reader's own text."""
+        if self.component in _READERS:
+            return any(seen == GOOD for _, seen in self.versions.states)
+        return self.verdict is not Verdict.INFRA_ERROR
+
+    @property
+    def blame(self) -> str:
+        """Whom to blame, in words."""
+        if self.component in _READERS and self.is_about_versions:
+            return f"{self.component} or {self.versions.component}, whose versions disagree"
+        return self.component or "not known"
 
     @property
     def first_affected(self) -> str | None:
@@ -253,6 +266,8 @@ def _question(result: CellResult) -> tuple[str, str, str]:
 
 
 def _named(component: str | None) -> str:
+    if component in _READERS:
+        return "cuda-tile"
     return component if component in ("cuda-tile", "tileiras", "nvvm", "ptxas") else "cuda-toolkit"
 
 

@@ -156,7 +156,7 @@ def _print_finding(number: int, finding: Finding, console: Console, known: Asses
     lines = [("what", finding.summary), ("where", _where(finding.kernels, finding.settings, finding.archs))]
     if finding.is_about_versions:
         lines.append(("versions", finding.versions.sentence))
-    lines.append(("blame", finding.component or "not known"))
+    lines.append(("blame", finding.blame))
     lines.append(("more", f"python -m harness explain {finding.example}"))
     _print_pairs(lines, console, ascii_only)
 

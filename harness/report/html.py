@@ -46,6 +46,7 @@ _COMPONENTS = {
     "nvvm": "the code generator (libnvvm) of cuda-toolkit, run inside tileiras",
     "ptxas": "the PTX assembler of cuda-toolkit, run by tileiras",
     "kernel": "the kernel's own file; no compiler has seen it yet",
+    "matrix": "which describes the kernel otherwise than it is",
 }
 
 
@@ -91,7 +92,9 @@ def render_html(
         example = cells[item.example]
         command = f"python -m harness explain {item.example}{suffix}"
         what = _without_heading(example) if isinstance(item, Finding) else ""
-        return _Group(item, what, where_text(item), _blame(example), strips.of(item), _name(example), command)
+        return _Group(
+            item, what, where_text(item), _blame(item, example), strips.of(item), _name(example), command
+        )
 
     script = Markup("\n".join(_part(f"{name}.js") for name in _SCRIPTS))
     style = Markup(_part("report.css"))
@@ -201,12 +204,10 @@ def _without_heading(result: CellResult) -> str:
     return rest[:1].upper() + rest[1:]
 
 
-def _blame(result: CellResult) -> str:
-    component = result.judgement.component
-    if component is None:
-        return "not known"
-    words = component + (f", {_COMPONENTS[component]}" if component in _COMPONENTS else "")
-    why = result.judgement.evidence.get("blame")
+def _blame(item: Finding | AdviceGroup, example: CellResult) -> str:
+    named = item.blame if isinstance(item, Finding) else example.judgement.component or "not known"
+    words = named + (f", {_COMPONENTS[named]}" if named in _COMPONENTS else "")
+    why = example.judgement.evidence.get("blame")
     return f"{words}: {why}" if why else words
 
 

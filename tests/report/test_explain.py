@@ -49,7 +49,7 @@ def test_versions_are_told_as_written_and_as_chosen(make: Maker) -> None:
     assert any(line.split() == ["kernel", "rmsnorm.static_persistent", "bfloat16"] for line in lines)
 
 
-@pytest.mark.parametrize("kind", ["infra_error", "import"])
+@pytest.mark.parametrize("kind", ["infra_error", "import", "trace", "signature"])
 def test_findings_that_no_version_is_to_blame_for_name_none(make: Maker, kind: str) -> None:
     result = no_fault_of_a_version(make, kind)
     (finding,) = findings([result])
