@@ -11,7 +11,7 @@ from harness.kernels.arrays import aligned, assume, place
 from harness.matrix import parameters as tables
 from harness.matrix import schema
 from harness.matrix.value import Generator, Only
-from harness.matrix.words import KNOBS
+from harness.matrix.words import KNOBS, TUPLE_CONVENTION
 from harness.model import (
     Array,
     ArrayList,
@@ -126,7 +126,7 @@ def cases(table: schema.CaseTable) -> Iterator[Case]:
             parameters=parameters(table.parameters or (), dtype, fixed),
             run=_run(table),
             bytecode_version=None if bytecode_version == "default" else bytecode_version,
-            calling_convention=calling_convention or Case.calling_convention,
+            calling_convention=calling_convention or _convention(table),
             engine=engine,
         )
 
@@ -172,6 +172,12 @@ def generator(table: schema.CaseTable, number: int) -> Generator | None:
         max_elements=table.generate.max_elements,
         axes=tuple((key, values) for key, values in given if values is not None),
     )
+
+
+def _convention(table: schema.CaseTable) -> str:
+    """How launch arguments are passed unless the table says it: tuples have but one way."""
+    tuples = any(isinstance(parameter, tables.TupleParameter) for parameter in table.parameters or ())
+    return TUPLE_CONVENTION if tuples else Case.calling_convention
 
 
 def _or_default(axis: tuple[T, ...] | None) -> tuple[T | None, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from harness import kernels
-from harness.matrix import check, check_cases, check_run, expand, schema
+from harness.matrix import check, check_cases, check_kernel, check_run, expand, schema
 from harness.matrix.check import KnownVersions
 from harness.matrix.document import Document, read_document
 from harness.matrix.explain import example, explain
@@ -125,6 +125,7 @@ def _problems(
         yield from check_cases.shapes(document, index, case)
         yield from check_cases.fits(document, index, case)
         yield from check_cases.parameters(document, index, case)
+        yield from check_kernel.parameters(document, index, case)
         yield from check_run.settings(document, index, case)
         yield from check_cases.limits(document, index, case, tables.toolchain, tables.target)
     yield from check_cases.repeated_cases(document, tables.case)

@@ -185,7 +185,7 @@ class CaseTable(Table):
     )
     calling_convention: Axis[Convention] | None = Field(
         None,
-        description="How launch arguments are passed; cutile_python_v1 unless said.",
+        description="How launch arguments are passed; cutile_python_v1 unless said, with tuples _v2.",
         examples=["cutile_python_v1"],
     )
     latency: Axis[Annotated[int | None, OrWord(Whole(1, 10))]] | None = Field(

@@ -35,7 +35,8 @@ ARCHS = (
 )
 """Architectures CUDA 13 compilers name. Whether a given tileiras can do one is for the run to find out."""
 
-CALLING_CONVENTIONS = ("cutile_python_v1", "cutile_python_v2")
+TUPLE_CONVENTION = "cutile_python_v2"
+CALLING_CONVENTIONS = ("cutile_python_v1", TUPLE_CONVENTION)
 """Ways to pass launch arguments; the second is for tuples (cuda-tile 1.5 and newer)."""
 
 LAYOUT_WORDS = tuple(LAYOUTS)
