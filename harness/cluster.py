@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from harness.assumptions import assumptions, telling
 from harness.judge import KERNEL, MATRIX
-from harness.model import CellResult, Record, Scalar, Verdict
+from harness.model import Case, CellResult, Record, Scalar, Verdict
 from harness.signature import is_mute, normalise
 from harness.version_span import AFFECTED, GOOD, OTHER, RANKING, UNKNOWN, VersionSpan, version_key
 
@@ -135,11 +136,12 @@ def describe_settings(affected: Sequence[CellResult], everything: Sequence[CellR
     """
     kernels = {result.cell.case.kernel for result in affected}
     peers = [result for result in everything if result.cell.case.kernel in kernels]
-    names = {name: None for result in affected for name in _axes(result)}
+    apart = telling((result.cell.case for result in peers), lambda case: frozenset(_axes(case).items()))
+    names = dict.fromkeys([*(name for result in affected for name in _axes(result.cell.case)), *apart])
     parts = []
     for name in names:
-        hit = {_axes(result).get(name) for result in affected}
-        tested = {_axes(result).get(name) for result in peers}
+        hit = {_value(result.cell.case, name) for result in affected}
+        tested = {_value(result.cell.case, name) for result in peers}
         if hit != tested:
             values = sorted(hit, key=lambda value: (value is not None, str(type(value)), value))
             parts.append(f"{name}={'/'.join(map(value_text, values))}")
@@ -287,6 +289,11 @@ def _archs(results: Iterable[CellResult]) -> tuple[str, ...]:
     return tuple(sorted({result.cell.arch for result in results}, key=arch_key))
 
 
-def _axes(result: CellResult) -> dict[str, Scalar]:
-    case = result.cell.case
+def _value(case: Case, name: str) -> Scalar:
+    """Of a setting, or else of an assumption."""
+    axes = _axes(case)
+    return axes[name] if name in axes else assumptions(case).get(name)
+
+
+def _axes(case: Case) -> dict[str, Scalar]:
     return {"shape": shape_text(case.shape), "dtype": case.dtype, **case.settings}

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from harness.judge import judge_compile, judge_infra
 from harness.model import (
+    Array,
     Case,
     Cell,
     CellResult,
@@ -74,6 +75,12 @@ class Maker:
         )
         toolchain = Toolchain(f"tile{cuda_tile}-ctk{toolkit}", cuda_tile, toolkit)
         return Cell(toolchain, arch, case, device)
+
+    def own_cell(self, rank: int) -> Cell:
+        """Of a reader's own kernel, whose one array has this rank."""
+        x = Array("x", "float32", (None,) * rank, (1,) * rank, (None,) * rank, (1,) * rank)
+        cell = self.cell(kernel="own/k.py:k", shape=())
+        return replace(cell, case=replace(cell.case, parameters=(x,)))
 
     def trace(self, **changes: object) -> TraceOutcome:
         good = TraceOutcome("ok", bytecode_sha256="b" * 64, bytecode_version="13.2", wall_seconds=0.08)

@@ -151,3 +151,8 @@ def test_wrong_results_of_two_kernels_are_two_findings(make: Maker) -> None:
         (("k.py:b",), 1),
     ]
     assert {f.signature for f in found} == {wrong.signature}
+
+
+def test_an_assumption_names_the_affected_where_no_setting_does(make: Maker) -> None:
+    good, bad = make.result(make.own_cell(1)), make.refused(make.own_cell(2), "trace")
+    assert describe_settings([bad], [good, bad]) == "x.rank=2"

@@ -28,10 +28,11 @@ from typing import Any
 import junitparser
 from junitparser import xunit2
 
+from harness.assumptions import shown, telling
 from harness.cluster import arch_key, shape_text, value_text
 from harness.known_issues.assess import NOTHING_KNOWN, Assessment
 from harness.legible import legible
-from harness.model import CellResult, Verdict, canonical_json
+from harness.model import Case, CellResult, Verdict, canonical_json
 from harness.report.files import write_atomically
 from harness.report.jsonl import row, seconds
 from harness.report.words import reported
@@ -91,10 +92,11 @@ def _suite_order(result: CellResult) -> tuple[str, tuple[int, str], str]:
 
 def _suite(name: str, results: Sequence[CellResult], known: Assessment, budget: _Budget) -> xunit2.TestSuite:
     suite = xunit2.TestSuite(name)  # type: ignore[no-untyped-call]
+    apart = telling((result.cell.case for result in results), _name)
     for key, value in _suite_properties(results):
         suite.add_property(xml_text(key), xml_text(value))
     for result in results:
-        suite.add_testcase(reported(result, lambda told: _case(told, known, budget)))
+        suite.add_testcase(reported(result, lambda told: _case(told, known, budget, apart)))
     suite.update_statistics()  # type: ignore[no-untyped-call]
     suite.time = round(suite.time, 3)
     return suite
@@ -126,14 +128,20 @@ def _cell_properties(result: CellResult) -> Iterable[tuple[str, object]]:
         yield "cubin_sha256", result.compile.cubin_sha256
 
 
-def _case(result: CellResult, known: Assessment, budget: _Budget) -> xunit2.TestCase:
-    case, cell = result.cell.case, result.cell
+def _name(case: Case) -> tuple[str, str]:
+    """A case's class and name, as far as its settings go."""
     settings = " ".join(f"{name}={value_text(value)}" for name, value in case.settings.items())
+    return case.kernel, " ".join(filter(None, [shape_text(case.shape), case.dtype, settings]))
+
+
+def _case(result: CellResult, known: Assessment, budget: _Budget, apart: Sequence[str]) -> xunit2.TestCase:
+    case, cell = result.cell.case, result.cell
+    kernel, name = _name(case)
     stages = seconds(result)
     time = sum(stages.get(stage, 0.0) for stage in ("trace", "compile", "inspect", "execute"))
     made = xunit2.TestCase(
-        xml_text(" ".join(filter(None, [shape_text(case.shape), case.dtype, settings, f"[{cell.id}]"]))),
-        classname=xml_text(case.kernel),
+        xml_text(" ".join([name, *shown(case, apart), f"[{cell.id}]"])),
+        classname=xml_text(kernel),
         time=round(time, 3),
     )
     outcome = _outcome(result, known)

@@ -240,3 +240,9 @@ def test_names_are_unique(tmp_path: Path, lab_run: list[CellResult]) -> None:
     write_junit(lab_run, tmp_path / "junit.xml")
     names = [case.name for suite in JUnitXml.fromfile(str(tmp_path / "junit.xml")) for case in suite]
     assert len(names) == len(set(names)) == len(lab_run)
+
+
+def test_names_tell_apart_what_differs_in_its_parameters(make: Maker) -> None:
+    document = junit.build([make.result(make.own_cell(rank)) for rank in (1, 2)])
+    names = [case.name for suite in document for case in suite]
+    assert " x.rank=1 [" in names[0] and " x.rank=2 [" in names[1]
