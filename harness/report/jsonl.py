@@ -76,6 +76,7 @@ def row(result: CellResult) -> dict[str, Any]:
             "spill_instructions": inspection.spill_instructions,
         },
         "seconds": seconds(result),
+        "kernel_sha256": result.kernel_sha256,
         "bytecode_sha256": result.trace.bytecode_sha256 if result.trace else None,
         "bytecode_version": result.trace.bytecode_version if result.trace else None,
         "cubin_sha256": result.compile.cubin_sha256 if result.compile else None,
@@ -132,6 +133,7 @@ def result_of(row: Mapping[str, Any], known: Mapping[str, Cell]) -> CellResult:
             for name in ("cuda_tile", "cuda_toolkit")
             if row.get(f"{name}_resolved")
         },
+        kernel_sha256=row.get("kernel_sha256"),
     )
 
 
