@@ -14,10 +14,10 @@ import pytest
 from typer.testing import CliRunner
 
 from harness.cli import app
-from harness.commands.run import REPORTS
 from harness.judge import judge_not_run
 from harness.model import Cell, CellResult
 from harness.pipeline import Counters
+from harness.report.reports import REPORTS
 from harness.toolchain import open_store
 
 MATRIX = """

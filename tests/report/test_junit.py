@@ -226,8 +226,7 @@ def test_evidence_is_cut_a_case_and_a_file(
         )
         for rows in range(1, 4)
     ]
-    budget = junit._Budget(10_000)
-    monkeypatch.setattr(junit, "_Budget", lambda: budget)
+    monkeypatch.setattr(junit, "_ALL_EVIDENCE", 10_000)
     write_junit(results, tmp_path / "junit.xml")
     (suite,) = JUnitXml.fromfile(str(tmp_path / "junit.xml"))
     kept = [case.system_out.count("y") for case in suite]
