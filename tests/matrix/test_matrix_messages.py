@@ -366,6 +366,21 @@ def test_a_value_of_a_case(complaints: Load, line: str, said: str) -> None:
             'matrix.toml:9: [[case]] #1, key "dtype": unknown dtype "bf61"; did you mean "bf16"?',
         ),
         (
+            'dtype = "bfloat16"',
+            'dtype = "int"',
+            'matrix.toml:9: [[case]] #1, key "dtype": unknown dtype "int"; did you mean "int8", "int16", "int32" or "int64"?',
+        ),
+        (
+            'dtype = "bfloat16"',
+            'dtype = "float8"',
+            'matrix.toml:9: [[case]] #1, key "dtype": unknown dtype "float8"; did you mean "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu" or "float8_e4m3"?',
+        ),
+        (
+            'dtype = "bfloat16"',
+            'dtype = "fp8"',
+            'matrix.toml:9: [[case]] #1, key "dtype": unknown dtype "fp8"; did you mean "fp8_e4m3", "fp8_e4m3fn", "fp8_e5m2" or "fp8_e8m0"?',
+        ),
+        (
             "bfloat16",
             "???",
             'matrix.toml:9: [[case]] #1, key "dtype": unknown dtype "???"; known are "bool", "int8", "uint8", '
