@@ -193,10 +193,13 @@ def find_kernel(source: dict[str, str], kernel_type: type, imported: dict[str, s
     return found
 
 
-def with_hints(kernel: Any, hints: dict[str, Any]) -> Any:
+def with_hints(kernel: Any, hints: dict[str, Any], version: str) -> Any:
     """Hints of the request over those in the file; None leaves a hint as written."""
     wanted = {name: value for name, value in hints.items() if value is not None}
     options = kernel._compiler_options
+    for name in wanted:
+        if not hasattr(options, name):
+            raise Refusal("unsupported", f"cuda-tile {version} knows no hint {name!r}")
     changed = {name: value for name, value in wanted.items() if getattr(options, name) != value}
     try:
         return kernel.replace_hints(**changed) if changed else kernel
@@ -344,7 +347,7 @@ class Tracer:
         announce(IMPORT)
         kernel = find_kernel(spec["source"], self.ct.kernel, self.imported)
         announce(TRACE)
-        kernel = with_hints(kernel, spec["hints"])
+        kernel = with_hints(kernel, spec["hints"], self.version)
         function = kernel._annotated_function.pyfunc
         self.check_parameters(function, spec)
         signature = self.signatures.build(spec["parameters"], spec["calling_convention"])

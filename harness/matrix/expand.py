@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ from harness.matrix import schema
 from harness.matrix.value import Generator, Only
 from harness.matrix.words import KNOBS, TUPLE_CONVENTION
 from harness.model import (
+    HINT_NAMES,
     Array,
     ArrayList,
     Case,
@@ -31,7 +33,7 @@ from harness.model import (
 
 T = TypeVar("T")
 
-_COMPILER = ("occupancy", "num_ctas", "opt_level", "bytecode_version", "calling_convention")
+_COMPILER = (*HINT_NAMES, "bytecode_version", "calling_convention")
 _AXES = ("dtype", *_COMPILER, *KNOBS, "layout", "values", "seed", "engine")
 
 
@@ -109,16 +111,17 @@ def cases(table: schema.CaseTable) -> Iterator[Case]:
         table.engine or ("cubin",),
     )
     for kernel, dtype, compiler, knobs, baked, layout, shape, values, seed, engine in axes:
-        occupancy, num_ctas, opt_level, bytecode_version, calling_convention = compiler
-        if opt_level is None and not is_own(kernel):
-            opt_level = 3  # an own kernel's decorator may say another
+        *given, bytecode_version, calling_convention = compiler
+        hints = Hints(**dict(zip(HINT_NAMES, given, strict=True)))
+        if hints.opt_level is None and not is_own(kernel):
+            hints = replace(hints, opt_level=3)  # an own kernel's decorator may say another
         settings = {key: value for key, value in zip(KNOBS, knobs, strict=True) if value is not None}
         fixed = {c.name: value for c, value in zip(own, baked, strict=True)}
         yield Case(
             kernel=kernel,
             shape=shape,
             dtype=dtype,
-            hints=Hints(occupancy, num_ctas, opt_level),
+            hints=hints,
             knobs=tuple(sorted((settings | fixed).items())),
             layout=layout,
             values=values,

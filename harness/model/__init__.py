@@ -20,6 +20,7 @@ from harness.model.judgement import Advice, CellResult, Judgement
 from harness.model.outcome import Backend, CompileOutcome, Component, Frontend, ProcessUsage, TraceOutcome
 from harness.model.record import Record, Scalar, canonical_json, digest_of
 from harness.model.specialization import (
+    HINT_NAMES,
     Array,
     ArrayList,
     Constant,
@@ -33,6 +34,7 @@ from harness.model.specialization import (
 from harness.model.verdict import Verdict
 
 __all__ = [
+    "HINT_NAMES",
     "Advice",
     "Array",
     "ArrayList",

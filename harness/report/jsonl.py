@@ -13,6 +13,7 @@ from typing import Any
 
 from harness.legible import legible
 from harness.model import (
+    HINT_NAMES,
     Advice,
     Case,
     Cell,
@@ -149,7 +150,7 @@ def _abridged(row: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _cell(row: Mapping[str, Any]) -> Cell:
     settings = dict(row["hints"])
-    hints = Hints.from_json({name: settings.pop(name) for name in Hints().to_json() if name in settings})
+    hints = Hints.from_json({name: settings.pop(name) for name in HINT_NAMES if name in settings})
     own = {
         name: settings.pop(name) for name in ("bytecode_version", "calling_convention") if name in settings
     }

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from harness.assumptions import assumptions, telling
 from harness.cluster import arch_key, shape_text, value_text
-from harness.model import Case, CellResult, Verdict
+from harness.model import HINT_NAMES, Case, CellResult, Verdict
 from harness.version_span import version_key
 
 
@@ -136,4 +136,4 @@ def _split_axes(cases: Sequence[Case]) -> tuple[str, tuple[str, ...]]:
 
 def _row(result: CellResult, axes: tuple[str, ...]) -> tuple[str, ...]:
     values = {**assumptions(result.cell.case), **_axis_values(result.cell.case)}
-    return tuple(values.get(axis, "") for axis in axes)
+    return tuple(values.get(axis, value_text(None) if axis in HINT_NAMES else "") for axis in axes)

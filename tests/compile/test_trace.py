@@ -98,6 +98,9 @@ def test_a_hint_that_this_version_refuses_is_unsupported(tracer: Tracer, spec: M
     """A matrix takes what the newest frontend does."""
     outcome = trace(tracer, spec("fine", hints=Hints(occupancy=32)))
     assert (outcome.status, outcome.message) == ("unsupported", "occupancy should be at most 16")
+    outcome = trace(tracer, spec("fine", hints=Hints(num_worker_warps=8)))
+    told = "cuda-tile 0.0.fake knows no hint 'num_worker_warps'"
+    assert (outcome.status, outcome.message) == ("unsupported", told)
 
 
 def test_hints_left_out_stay_as_written(tracer: Tracer, cache: Cache, spec: Make) -> None:
