@@ -70,6 +70,8 @@ def run_matrix(path: Path, options: Options) -> int:
     console = Console(stderr=options.as_json, highlight=False)
     with Lab(options.store, offline=options.offline, progress=None) as lab:
         matrix = load_matrix(path, known_versions=lab.provisioner.versions)
+        for note in matrix.notes:
+            console.print(f"note: {note}", markup=False, soft_wrap=True)
         issues = known_issues_beside(path, options.known_issues)
         durations = read_durations(options.durations) if options.durations else None
         lab.deadlines = Deadlines(matrix.timeouts.trace, matrix.timeouts.compile, options.patience)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,9 @@ def load_matrix(
             )
             problems = [*problems[:MAX_PROBLEMS], more]
         raise MatrixError(problems)
-    return tables.matrix(path)
+    devices = tuple(tables.device.values())
+    notes = (n for i, case in tables.case.items() for n in check_run.notes(document, i, case, devices))
+    return replace(tables.matrix(path), notes=tuple(map(str, islice(notes, MAX_PROBLEMS))))
 
 
 class _Tables:

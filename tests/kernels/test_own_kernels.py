@@ -71,6 +71,7 @@ def test_a_case_without_a_grid_says_that_it_has_none(folder: Path) -> None:
     cell = next(plan(load_matrix(folder / "matrix.toml")))
     told = nothing_to_launch(cell.case, get(cell.case.kernel, folder), 132)
     assert told == "kernel double.py:double does not say its launch grid"
+    assert nothing_to_launch(cell.case, get(cell.case.kernel, folder), None) == told, "without a GPU, too"
 
 
 def test_the_template_is_a_matrix_that_loads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

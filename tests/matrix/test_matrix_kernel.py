@@ -18,7 +18,7 @@ HEAD = """\
 cuda_tile = "1.7.0"
 cuda_toolkit = "13.5.0"
 [target]
-arch = "sm_90"
+arch = ["sm_90", "sm_120"]
 [[case]]
 kernel = "k.py:k"
 dtype = "float32"
@@ -122,6 +122,43 @@ def test_a_tuple_has_but_one_calling_convention(complaints: Complaints) -> None:
     assert {case.calling_convention for case in load_matrix(Path("matrix.toml")).cases} == {
         "cutile_python_v2"
     }
+
+
+DEVICE = '[[device]]\nname = "h200"\ngpu = "H200"\narch = "sm_90"\n'
+SHAPED = [f'{{name = "{n}", kind = "array", rank = 1, shape = [128]%s}}' for n in ("x", "y")]
+
+
+@pytest.mark.parametrize(
+    ("grid", "roles", "said"),
+    [
+        (
+            "",
+            (", role = 'in'", ", role = 'out'"),
+            "matrix.toml:6: [[case]] #1: has no grid, so it is compiled, but runs on no device; add one, with a shape and a role for each array, or leave it so",
+        ),
+        (
+            "grid = 1\n",
+            ("", ""),
+            'matrix.toml:10: [[case]] #1, key "parameters": no array has a role, so each counts as read and written; add role = "in" or role = "out"',
+        ),
+        (
+            "grid = 1\n",
+            (", role = 'in'", ", role = 'in'"),
+            'matrix.toml:10: [[case]] #1, key "parameters": no array is written, so no result is looked at; give one role = "out" or "inout"',
+        ),
+        ("grid = 1\n", (", role = 'in'", ", role = 'out'"), None),
+        ("grid = 1\n", ("", ", role = 'out'"), None),
+        ("only = {arch = 'sm_120'}\n", ("", ""), None),
+    ],
+)
+def test_what_is_hardly_meant_is_noted(
+    complaints: Complaints, grid: str, roles: tuple[str, str], said: str | None
+) -> None:
+    arrays = [text % role for text, role in zip(SHAPED, roles, strict=True)]
+    assert complaints(*arrays, T, more=grid) == []
+    path = Path("matrix.toml")
+    path.write_text(path.read_text() + DEVICE)
+    assert load_matrix(path).notes == ((said,) if said else ())
 
 
 @pytest.mark.parametrize(
