@@ -271,7 +271,9 @@ class SignatureBuilder:
         return self.api.ScalarConstraint(self.dtype(parameter["dtype"], parameter))
 
     def _Constant(self, parameter: dict[str, Any]) -> Any:
-        return self.api.ConstantConstraint(parameter["value"])
+        value = parameter["value"]
+        # JSON knows no NaN and no infinities; the lab writes {"float": "-inf"}.
+        return self.api.ConstantConstraint(float(value["float"]) if isinstance(value, dict) else value)
 
     def _ArrayList(self, parameter: dict[str, Any]) -> Any:
         return self.api.ListConstraint(

@@ -18,7 +18,7 @@ from harness.model.asked import Case, Cell, Device, RunArgument, RunSettings, To
 from harness.model.inspection import Inspection, PoolAnswer, PoolBooks, PoolSite, WarpGroup
 from harness.model.judgement import Advice, CellResult, Judgement
 from harness.model.outcome import Backend, CompileOutcome, Component, Frontend, ProcessUsage, TraceOutcome
-from harness.model.record import Record, Scalar, canonical_json, digest_of
+from harness.model.record import Record, Scalar, canonical_json, digest_of, scalar, scalar_to_json
 from harness.model.specialization import (
     HINT_NAMES,
     Array,
@@ -70,4 +70,6 @@ __all__ = [
     "WarpGroup",
     "canonical_json",
     "digest_of",
+    "scalar",
+    "scalar_to_json",
 ]

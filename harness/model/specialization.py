@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from harness.model.record import Record, Scalar, digest_of
+from harness.model.record import Record, Scalar, digest_of, scalar_to_json
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,9 @@ class Constant(Record):
     name: str
     value: Scalar
     type: str = "Constant"
+
+    def to_json(self) -> dict[str, Any]:
+        return {**super().to_json(), "value": scalar_to_json(self.value)}
 
 
 @dataclass(frozen=True)
