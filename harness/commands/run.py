@@ -23,6 +23,7 @@ from harness.device_stage import Report, run_on_devices
 from harness.execute import PoolOptions
 from harness.execute.jit import JitTree
 from harness.judge import judge_not_run, judge_skipped
+from harness.kernels import get
 from harness.known_issues import FILE_NAME as KNOWN_ISSUES
 from harness.known_issues import NOTHING_KNOWN, Assessment, Issue, assess, load_known_issues
 from harness.lab import Deadlines, Lab
@@ -165,7 +166,8 @@ def judge_all(
 ) -> tuple[bool, Counters | None]:
     """Judge and record, but for cells whose answer was `recorded` elsewhere; True if an interrupt cut
     it short."""
-    resumed = results.finished_cells(matrix.digest, {"harness": __version__})
+    finished = results.finished_cells(matrix.digest, {"harness": __version__})
+    resumed = {i: result for i, result in finished.items() if is_current(result, matrix.path.parent)}
     known = {**resumed, **(recorded or {})}
     try:
         with Progress(len(cells), console, quiet=options.quiet) as progress:
@@ -211,6 +213,11 @@ def judge_all(
         )
         return True, None
     return False, counters
+
+
+def is_current(result: CellResult, base: Path) -> bool:
+    """Whether the kernel's file is still the one that this was found with, as far as that was recorded."""
+    return result.kernel_sha256 in (None, get(result.cell.case.kernel, base).source().sha256)
 
 
 def _execute(
