@@ -23,7 +23,7 @@ from harness.kernels.arrays import LAYOUTS
 from harness.kernels.description import ConstantArgument, Kernel
 from harness.matrix.value import Generator
 from harness.matrix.words import VECTOR_LAYOUTS
-from harness.model import Case, Hints, Scalar
+from harness.model import HINT_NAMES, Case, Hints, Scalar
 
 VARIANTS = 10
 """Cases drawn per freely drawn one."""
@@ -102,7 +102,7 @@ def base_cases(pick: st.DrawFn, axes: Mapping[str, Sequence[Scalar]], max_elemen
         kernel=kernel.name,
         shape=shape,
         dtype=choose("dtype", [d for d in _DTYPES if d in (kernel.dtypes or _DTYPES)]),
-        hints=Hints(**{name: choose(name, otherwise) for name, otherwise in _HINTS.items()}),
+        hints=Hints(**{n: choose(n, _HINTS.get(n, ())) for n in HINT_NAMES if n in _HINTS or n in axes}),
         knobs=tuple(sorted(knobs.items())),
         layout=choose("layout", ("contiguous", *(LAYOUTS if len(shape) > 1 else VECTOR_LAYOUTS))),
         values=choose("values", ("normal", "normal", *VALUE_KINDS)),

@@ -14,10 +14,14 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from harness.judge import KERNEL
-from harness.model import CellResult, Record, Scalar, Verdict
+from harness.assumptions import assumptions, telling
+from harness.judge import KERNEL, MATRIX
+from harness.model import Case, CellResult, Record, Scalar, Verdict
 from harness.signature import is_mute, normalise
 from harness.version_span import AFFECTED, GOOD, OTHER, RANKING, UNKNOWN, VersionSpan, version_key
+
+_READERS = (KERNEL, MATRIX)
+"""What is the reader's own, not a component of a toolchain; a frontend judges it."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +46,18 @@ class Finding(Record):
 
     @property
     def is_about_versions(self) -> bool:
-        """False where no version can be at fault: the machine failed, or the kernel's own file."""
-        return self.verdict is not Verdict.INFRA_ERROR and self.component != KERNEL
+        """False where no version can be at fault: the machine failed, or every frontend that answered
+        refuses the reader's own text."""
+        if self.component in _READERS:
+            return any(seen == GOOD for _, seen in self.versions.states)
+        return self.verdict is not Verdict.INFRA_ERROR
+
+    @property
+    def blame(self) -> str:
+        """Whom to blame, in words."""
+        if self.component in _READERS and self.is_about_versions:
+            return f"{self.component} or {self.versions.component}, whose versions disagree"
+        return self.component or "not known"
 
     @property
     def first_affected(self) -> str | None:
@@ -122,11 +136,12 @@ def describe_settings(affected: Sequence[CellResult], everything: Sequence[CellR
     """
     kernels = {result.cell.case.kernel for result in affected}
     peers = [result for result in everything if result.cell.case.kernel in kernels]
-    names = {name: None for result in affected for name in _axes(result)}
+    apart = telling((result.cell.case for result in peers), lambda case: frozenset(_axes(case).items()))
+    names = dict.fromkeys([*(name for result in affected for name in _axes(result.cell.case)), *apart])
     parts = []
     for name in names:
-        hit = {_axes(result).get(name) for result in affected}
-        tested = {_axes(result).get(name) for result in peers}
+        hit = {_value(result.cell.case, name) for result in affected}
+        tested = {_value(result.cell.case, name) for result in peers}
         if hit != tested:
             values = sorted(hit, key=lambda value: (value is not None, str(type(value)), value))
             parts.append(f"{name}={'/'.join(map(value_text, values))}")
@@ -253,6 +268,8 @@ def _question(result: CellResult) -> tuple[str, str, str]:
 
 
 def _named(component: str | None) -> str:
+    if component in _READERS:
+        return "cuda-tile"
     return component if component in ("cuda-tile", "tileiras", "nvvm", "ptxas") else "cuda-toolkit"
 
 
@@ -272,6 +289,11 @@ def _archs(results: Iterable[CellResult]) -> tuple[str, ...]:
     return tuple(sorted({result.cell.arch for result in results}, key=arch_key))
 
 
-def _axes(result: CellResult) -> dict[str, Scalar]:
-    case = result.cell.case
+def _value(case: Case, name: str) -> Scalar:
+    """Of a setting, or else of an assumption."""
+    axes = _axes(case)
+    return axes[name] if name in axes else assumptions(case).get(name)
+
+
+def _axes(case: Case) -> dict[str, Scalar]:
     return {"shape": shape_text(case.shape), "dtype": case.dtype, **case.settings}

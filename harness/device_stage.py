@@ -80,10 +80,10 @@ def run_on_devices(
                 report(CellResult(cell, judge_skipped(cell, "it was not compiled")))
             elif path is None or known.inspection is None:
                 report(replace(known, cell=cell))
+            elif why := nothing_to_launch(cell.case, get(cell.case.kernel, base), _multiprocessors(fitting)):
+                report(replace(known, cell=cell, judgement=judge_skipped(cell, why)))
             elif not fitting:
                 report(replace(known, cell=cell, judgement=judge_skipped(cell, _absent(device, mismatch))))
-            elif why := nothing_to_launch(cell.case, get(cell.case.kernel, base), fitting[0].sm_count):
-                report(replace(known, cell=cell, judgement=judge_skipped(cell, why)))
             else:
                 ready.append((cell, known, path))
         for toolchain, group in _by_engine(ready).items():
@@ -110,6 +110,11 @@ def _by_engine(ready: Sequence[Ready]) -> dict[Toolchain | None, list[Ready]]:
         cell = one[0]
         groups[cell.toolchain if cell.case.engine == "jit" else None].append(one)
     return groups
+
+
+def _multiprocessors(gpus: Sequence[Gpu]) -> int | None:
+    """Of the first, which is like the others; None without any."""
+    return gpus[0].sm_count if gpus else None
 
 
 def _absent(device: Device, mismatch: str | None) -> str:

@@ -83,12 +83,13 @@ def causes(old: Sighting, now: Sighting) -> tuple[str, ...]:
         for name in names
         if old.made_with.get(name) != now.made_with.get(name)
     ]
-    for name, before, after in (
-        ("bytecode", old.bytecode, now.bytecode),
-        ("machine code", old.cubin, now.cubin),
+    for text, before, after in (
+        ("the kernel's source changed", old.kernel, now.kernel),
+        ("other bytecode", old.bytecode, now.bytecode),
+        ("other machine code", old.cubin, now.cubin),
     ):
         if before and after and before != after:
-            found.append(f"other {name}")
+            found.append(text)
     return tuple(found)
 
 

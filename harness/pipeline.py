@@ -250,12 +250,13 @@ def _settle(
 ) -> None:
     components = lab.provisioner.backend(question.toolchain).components
     resolved = _resolved(lab, question.toolchain)
+    kernel = question.specialization.source.sha256
     for cell in asking[question.digest]:
         try:
             result = judged(cell, seen, components, infra)
         except Exception:
             result = CellResult(cell, judge_infra(traceback.format_exc(limit=-6)))
-        progress.settle(replace(result, resolved=resolved))
+        progress.settle(replace(result, resolved=resolved, kernel_sha256=kernel))
 
 
 def _resolved(lab: Lab, toolchain: Toolchain) -> dict[str, str]:

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from harness.assumptions import assumptions, shown, telling
 from harness.matrix.value import Matrix
 from harness.model import Cell
 
@@ -82,7 +83,8 @@ def match(cells: Iterable[Cell], pattern: str) -> Cell:
 
     Words, in any order, are versions ("13.3" for any 13.3.x), architecture, kernel or its last part,
     dtype, shape ("16384x512"), device or toolchain name, or "key=value" for any setting
-    ("occupancy=default", "allow_tma=false") or property ("cuda_tile=1.5.0", "device=none"). Where
+    ("occupancy=default", "allow_tma=false"), property ("cuda_tile=1.5.0", "device=none") or assumption of
+    a parameter ("x.rank=2"). Where
     a compile and its runs on devices all fit, the compile is meant. Raises NoSuchCell.
     """
     every = list(cells)
@@ -129,7 +131,9 @@ def _only(cells: list[Cell], pattern: str) -> Cell:
 
 
 def _list(cells: list[Cell]) -> str:
-    lines = [f"\n  {cell.id}  {describe(cell)}" for cell in cells[:_CANDIDATES]]
+    apart = telling((cell.case for cell in cells), lambda case: (case.kernel, *case.settings.items()))
+    named = [(cell.id, " ".join([describe(cell), *shown(cell.case, apart)])) for cell in cells[:_CANDIDATES]]
+    lines = [f"\n  {name}  {words}" for name, words in named]
     more = len(cells) - len(lines)
     return "".join(lines) + (f"\n  and {more} more" if more > 0 else "")
 
@@ -152,7 +156,10 @@ def _properties(cell: Cell) -> dict[str, str]:
         "seed": case.seed,
         "device": cell.device.name if cell.device else "none",
     }
-    return {key.lower(): _word(value).lower() for key, value in (named | case.settings).items()}
+    return {
+        key.lower(): _word(value).lower()
+        for key, value in (named | assumptions(case) | case.settings).items()
+    }
 
 
 _BARE = ("toolchain", "cuda_tile", "cuda_toolkit", "arch", "kernel", "shape", "dtype", "layout", "device")

@@ -64,8 +64,8 @@ class Run(Record):
 @dataclass(frozen=True)
 class Sighting(Record):
     """What one run said of one cell. `made_with` holds versions: of the harness, of components, of the
-    driver; `compile_seconds` are of CPU where they are known, and those of the real compile where it was
-    remembered."""
+    driver; `kernel` is the digest of the kernel's file; `compile_seconds` are of CPU where they are known,
+    and those of the real compile where it was remembered."""
 
     run: str
     recorded: float
@@ -73,6 +73,7 @@ class Sighting(Record):
     verdict: Verdict
     signature: str | None
     made_with: dict[str, str]
+    kernel: str | None
     bytecode: str | None
     cubin: str | None
     compile_seconds: float | None
@@ -252,7 +253,8 @@ class Store:
         """What every run said of every cell, or of one, oldest first; without the bulk of the results."""
         rows = self._read(
             "SELECT run_id, recorded, cell_id, verdict, signature, run.versions, "
-            "json_extract(result, '$.components'), json_extract(result, '$.trace.bytecode_sha256'), "
+            "json_extract(result, '$.components'), json_extract(result, '$.kernel_sha256'), "
+            "json_extract(result, '$.trace.bytecode_sha256'), "
             "json_extract(result, '$.compile.cubin_sha256'), "
             "json_extract(result, '$.observation.gpu.driver'), "
             "json_extract(result, '$.compile.cpu_seconds'), json_extract(result, '$.compile.wall_seconds') "
@@ -270,12 +272,13 @@ class Store:
                 made_with=json.loads(versions)
                 | json.loads(components or "{}")
                 | ({"driver": driver} if driver else {}),
+                kernel=kernel,
                 bytecode=bytecode,
                 cubin=cubin,
                 compile_seconds=cpu or wall,
             )
             for run, recorded, cell, verdict, signature, versions, *rest in rows
-            for components, bytecode, cubin, driver, cpu, wall in [rest]
+            for components, kernel, bytecode, cubin, driver, cpu, wall in [rest]
         ]
 
     # --- the file -----------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from harness.judge import judge_compile, judge_infra
 from harness.model import (
+    Array,
     Case,
     Cell,
     CellResult,
@@ -40,11 +41,14 @@ class Unreadable:
 
 
 def no_fault_of_a_version(make: Maker, kind: str) -> CellResult:
-    """An "infra_error", or a kernel's file that fails at its "import"."""
+    """An "infra_error", a kernel's file that fails at its "import", text of a kernel that is refused
+    at its "trace", or parameters that are, at the "signature"."""
     cell = make.cell(kernel="own/k.py:k")
     if kind == "import":
         trace = TraceOutcome("crash", error_type="exit code 7", stage="import")
         return CellResult(cell, judge_compile(cell, trace, None, None), trace=trace)
+    if kind in ("trace", "signature"):
+        return make.refused(cell, kind)
     return CellResult(cell, judge_infra("planted"))
 
 
@@ -72,9 +76,20 @@ class Maker:
         toolchain = Toolchain(f"tile{cuda_tile}-ctk{toolkit}", cuda_tile, toolkit)
         return Cell(toolchain, arch, case, device)
 
+    def own_cell(self, rank: int) -> Cell:
+        """Of a reader's own kernel, whose one array has this rank."""
+        x = Array("x", "float32", (None,) * rank, (1,) * rank, (None,) * rank, (1,) * rank)
+        cell = self.cell(kernel="own/k.py:k", shape=())
+        return replace(cell, case=replace(cell.case, parameters=(x,)))
+
     def trace(self, **changes: object) -> TraceOutcome:
         good = TraceOutcome("ok", bytecode_sha256="b" * 64, bytecode_version="13.2", wall_seconds=0.08)
         return replace(good, **changes)
+
+    def refused(self, cell: Cell, stage: str) -> CellResult:
+        """What cuda.tile says of the reader's own mistake."""
+        trace = TraceOutcome("error", error_type="TileTypeError", message="cannot add", stage=stage)
+        return CellResult(cell, judge_compile(cell, trace, None, None), trace=trace)
 
     def compiled(self, **changes: object) -> CompileOutcome:
         good = CompileOutcome(

@@ -68,10 +68,26 @@ def test_broken_toolchains_are_told(make: Maker) -> None:
     assert finding.verdict is Verdict.TOOLCHAIN_BROKEN
 
 
-@pytest.mark.parametrize("kind", ["infra_error", "import"])
+@pytest.mark.parametrize("kind", ["infra_error", "import", "trace", "signature"])
 def test_what_no_version_is_to_blame_for_is_no_finding_of_versions(make: Maker, kind: str) -> None:
     (finding,) = findings([no_fault_of_a_version(make, kind)])
     assert not finding.is_about_versions
+
+
+@pytest.mark.parametrize(("stage", "guilty"), [("trace", "kernel"), ("signature", "matrix")])
+def test_what_one_frontend_refuses_and_another_takes_is_about_versions(
+    make: Maker, stage: str, guilty: str
+) -> None:
+    refused = [make.refused(make.cell(cuda_tile=version), stage) for version in ("1.3.0", "1.4.0")]
+    (alone,) = findings(refused)
+    assert (alone.component, alone.blame, alone.is_about_versions) == (guilty, guilty, False)
+    (finding,) = findings([*refused, make.result(make.cell(cuda_tile="1.5.0"))])
+    assert finding.is_about_versions
+    assert finding.versions.sentence == (
+        "cuda-tile 1.3.0 to 1.4.0 affected; good from 1.5.0, the next version tested; "
+        "no older version was tested"
+    )
+    assert finding.blame == f"{guilty} or cuda-tile, whose versions disagree"
 
 
 def test_finding_without_component_is_told_by_toolkit(make: Maker) -> None:
@@ -135,3 +151,8 @@ def test_wrong_results_of_two_kernels_are_two_findings(make: Maker) -> None:
         (("k.py:b",), 1),
     ]
     assert {f.signature for f in found} == {wrong.signature}
+
+
+def test_an_assumption_names_the_affected_where_no_setting_does(make: Maker) -> None:
+    good, bad = make.result(make.own_cell(1)), make.refused(make.own_cell(2), "trace")
+    assert describe_settings([bad], [good, bad]) == "x.rank=2"

@@ -133,6 +133,9 @@ def test_no_driver_is_one_sentence(bench: Bench, monkeypatch: pytest.MonkeyPatch
     assert result.judgement.summary == (
         "Skipped: no NVIDIA driver on this machine; device h200 needs H200 with driver >=580."
     )
+    monkeypatch.setattr("harness.device_stage.nothing_to_launch", lambda case, kernel, processors: "no grid")
+    (result,) = bench.run(["ok"])
+    assert result.judgement.summary == "Skipped: no grid.", "no driver would help"
 
 
 def test_a_hang_that_was_foretold_names_the_component_and_the_prediction(bench: Bench) -> None:

@@ -24,7 +24,7 @@ PASS, HANG, FLAKY, SKIPPED = Verdict.PASS, Verdict.HANG, Verdict.FLAKY, Verdict.
 
 def sighting(verdict: Verdict, at: float = 0, **changes: object) -> Sighting:
     signature = f"{verdict}/x" if verdict.is_finding else None
-    plain = Sighting(f"run{at}", at, "cell", verdict, signature, {"driver": "580"}, "b", "c", 1.0)
+    plain = Sighting(f"run{at}", at, "cell", verdict, signature, {"driver": "580"}, "k", "b", "c", 1.0)
     return replace(plain, **changes)
 
 
@@ -38,6 +38,16 @@ def test_a_turn_names_what_changed_with_it() -> None:
     (turn,) = turns(seen)
     assert (turn.before, turn.after, turn.run) == (PASS, HANG, "run3")
     assert turn.causes == ("driver 580 → 590", "ptxas ? → 13", "other machine code")
+
+
+def test_an_edit_of_the_kernel_is_no_flake() -> None:
+    """A kernel that is refused has neither bytecode nor machine code that could tell."""
+    refused = sighting(Verdict.FRONTEND_ERROR, 1, bytecode=None, cubin=None)
+    seen = [refused, sighting(PASS, 2, kernel="l")]
+    (turn,) = turns(seen)
+    assert turn.causes == ("the kernel's source changed",)
+    assert flakiness(seen) == ()
+    assert causes(refused, sighting(PASS, 2, kernel=None)) == (), "an older harness did not write it down"
 
 
 def test_another_bug_is_a_turn_too() -> None:
@@ -91,7 +101,7 @@ def out(tmp_path: Path, make: Maker) -> Path:
     """Three runs: the deadlock, the same again, and mended by another tileiras."""
     clock: Iterator[float] = iter(range(1000))
     cell = make.cell()
-    bad, good = make.answer(cell), make.result(cell, make.inspection(32, 8))
+    bad, good = replace(make.answer(cell), kernel_sha256="d" * 64), make.result(cell, make.inspection(32, 8))
     mended = replace(good, components={**good.components, "tileiras": "13.3.99"})
     with Store.open(tmp_path, clock=lambda: float(next(clock))) as store:
         for result in (bad, bad, mended):
@@ -118,6 +128,7 @@ def test_sightings_hold_what_was_recorded(out: Path, make: Maker) -> None:
             "ptxas": "13.3.36",
         }
         assert (seen[0].bytecode, seen[0].cubin, seen[0].compile_seconds) == ("b" * 64, "c" * 64, 0.45)
+        assert [sighting.kernel for sighting in seen] == ["d" * 64, "d" * 64, None]
         assert len(store.sightings()) == 4
         assert [cell.case.hints.occupancy for cell in store.cells()] == [2, 16]
 

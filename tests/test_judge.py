@@ -64,10 +64,37 @@ class TestFrontend:
         trace = self.trace("error", "TileTypeError", "k.py:12: cannot add int32 and bool")
         judged = judge(make, trace=trace, compile=None)
         assert judged.verdict is Verdict.FRONTEND_ERROR
-        assert judged.component == "cuda-tile"
+        assert judged.component == "kernel"
         assert judged.evidence["kind"] == "user"
         assert judged.signature == (
-            "frontend_error/cuda-tile/user: TypeError: <path>: cannot add int32 and bool"
+            "frontend_error/kernel/user: TypeError: <path>: cannot add int32 and bool"
+        )
+
+    def test_a_statement_of_several_lines_has_a_line(self, make: Maker) -> None:
+        said = 'Unsupported syntax\n    "/home/u/k.py", lines 8--11, col 5-8, in k:\n            try:'
+        judged = judge(make, trace=self.trace("error", "UnsupportedSyntaxError", said), compile=None)
+        assert judged.summary == (
+            "cuda-tile 1.5.0 rejects the kernel with UnsupportedSyntaxError: Unsupported syntax "
+            "(k.py, line 8: try:)"
+        )
+
+    def test_parameters_that_do_not_fit_are_the_matrix_s(self, make: Maker) -> None:
+        trace = self.trace(
+            "error", "TypeError", "TypeError: Invalid kernel parameter 'T': Expected a scalar."
+        )
+        judged = judge(make, trace=replace(trace, stage="signature"), compile=None)
+        assert (judged.component, judged.evidence["kind"]) == ("matrix", "user")
+        assert judged.summary == (
+            "cuda-tile 1.5.0 rejects the kernel with TypeError: Invalid kernel parameter 'T': Expected a "
+            "scalar; correct the parameters given for it, or the kernel."
+        )
+
+    def test_a_module_that_is_not_there_has_a_remedy(self, make: Maker) -> None:
+        trace = self.trace("error", "ModuleNotFoundError", "ModuleNotFoundError: No module named 'torch'")
+        judged = judge(make, trace=replace(trace, stage="import"), compile=None)
+        assert judged.summary.endswith(
+            " A kernel's file may import cuda.tile and the standard library: keep the kernel in a file of "
+            "its own, or let `python -m harness triage` take it out of this one."
         )
 
     def test_a_syntax_error_says_what_is_wrong(self, make: Maker) -> None:
@@ -134,7 +161,7 @@ class TestFrontend:
         judged = judge_compile(make.cell(kernel="own/k.py:k"), traced, None, None)
         assert (judged.verdict, judged.component) == (Verdict.FRONTEND_ERROR, "kernel")
         assert judged.evidence["kind"] == "user"
-        assert judged.summary == f"Importing k.py {summary}"
+        assert judged.summary.startswith(f"Importing k.py {summary}")
         pattern = pattern or summary.removesuffix(".")
         assert judged.signature == f"frontend_error/kernel/user: importing {pattern}"
 

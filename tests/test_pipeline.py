@@ -12,6 +12,7 @@ from made_results import Maker
 
 from harness import pipeline
 from harness.judge import judge_compile
+from harness.kernels import get
 from harness.lab import Examination, Question
 from harness.model import Cell, CellResult, CompileOutcome, Judgement, TraceOutcome, Verdict
 from harness.pipeline import run_cells
@@ -65,6 +66,7 @@ def test_every_cell_is_reported_once(make: Maker) -> None:
         "cuda_tile": f"{reported[0].cell.toolchain.cuda_tile} of cuda-tile",
         "cuda_toolkit": f"{reported[0].cell.toolchain.cuda_toolkit} of cuda-toolkit",
     }
+    assert {r.kernel_sha256 for r in reported} == {get(cells[0].case.kernel).source().sha256}
 
 
 def test_a_fault_of_ours_costs_one_cell_its_verdict(make: Maker) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.matrix import Generator, Matrix, load_matrix
-from harness.model import Case, Cell, Device, Hints, Toolchain
+from harness.model import Array, Case, Cell, Device, Hints, Toolchain
 from harness.plan import NoSuchCell, count, describe, in_shard, match, plan
 
 SHIPPED = load_matrix(Path(__file__).parents[1] / "matrix.toml")
@@ -173,3 +173,14 @@ def test_many_candidates_are_not_all_listed() -> None:
     assert first == '"sm_90" fits 64 cells; add words, or give the id of one:'
     assert len(rest) == 9
     assert rest[-1] == "  and 56 more"
+
+
+def test_cells_that_differ_in_their_parameters_are_told_apart() -> None:
+    def cell(rank: int) -> Cell:
+        x = Array("x", "float32", (None,) * rank, (1,) * rank, (None,) * rank, (1,) * rank)
+        return Cell(TOOLCHAINS[0], "sm_90", Case("k.py:k", (), "float32", parameters=(x,)))
+
+    flat, square = cell(1), cell(2)
+    with pytest.raises(NoSuchCell, match=r"x\.rank=1\n.* x\.rank=2$"):
+        match([flat, square], "sm_90")
+    assert match([flat, square], "sm_90 x.rank=2") is square

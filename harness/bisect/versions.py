@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from packaging.version import Version
 
+from harness.judge import KERNEL, MATRIX
 from harness.model import Record, Toolchain
 
 TOOLKIT, TILE = "cuda-toolkit", "cuda-tile"
@@ -55,8 +56,9 @@ class Axis(Record):
 
 
 def default_over(component: str | None) -> str:
-    """The axis to walk when the judge blames this component."""
-    return TILE if component == TILE else TOOLKIT
+    """The axis to walk when the judge blames this component: what is refused of the reader's own text may
+    be taken by another frontend."""
+    return TILE if component in (TILE, KERNEL, MATRIX) else TOOLKIT
 
 
 def check_over(over: str) -> None:

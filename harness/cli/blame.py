@@ -9,7 +9,6 @@ import typer
 
 from harness.cli.leave import leave
 from harness.cli.options import (
-    DEFAULT_OUT,
     CellArgument,
     JobsOption,
     JsonOption,
@@ -18,6 +17,7 @@ from harness.cli.options import (
     StoreOption,
     path,
 )
+from harness.command_text import DEFAULT_OUT, DEFAULT_REPROS
 
 cli = typer.Typer()
 
@@ -115,7 +115,6 @@ repro_app = typer.Typer(
 cli.add_typer(repro_app, name="repro")
 
 ReprosOption = Annotated[Path, typer.Option("--repros", parser=path, help="Directory of the repros.")]
-DEFAULT_REPROS = Path("repros")
 
 
 @repro_app.command(

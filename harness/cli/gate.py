@@ -9,7 +9,6 @@ import typer
 
 from harness.cli.leave import leave
 from harness.cli.options import (
-    DEFAULT_OUT,
     JobsOption,
     JsonOption,
     KnownIssuesOption,
@@ -22,6 +21,7 @@ from harness.cli.options import (
     WorkersOption,
     path,
 )
+from harness.command_text import DEFAULT_OUT
 
 cli = typer.Typer()
 

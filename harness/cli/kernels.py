@@ -9,7 +9,6 @@ import typer
 
 from harness.cli.leave import leave
 from harness.cli.options import (
-    DEFAULT_OUT,
     JobsOption,
     JsonOption,
     OfflineOption,
@@ -17,6 +16,7 @@ from harness.cli.options import (
     PatienceOption,
     StoreOption,
 )
+from harness.command_text import DEFAULT_OUT
 
 cli = typer.Typer()
 _new = typer.Typer(no_args_is_help=True, help="Begin something of your own.")

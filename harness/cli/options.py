@@ -70,8 +70,6 @@ IsolationOption = Annotated[
     Isolation, typer.Option(help="worker: warm processes; process: a fresh process for every case.")
 ]
 
-DEFAULT_OUT = Path("harness-results")
-
 
 def parse_shard(text: str | None) -> tuple[int, int] | None:
     """ "2/4" as (2, 4)."""

@@ -9,7 +9,6 @@ import typer
 
 from harness.cli.leave import leave
 from harness.cli.options import (
-    DEFAULT_OUT,
     CellArgument,
     DurationsOption,
     FileOfIssuesOption,
@@ -30,6 +29,7 @@ from harness.cli.options import (
     parse_shard,
     path,
 )
+from harness.command_text import DEFAULT_OUT
 
 cli = typer.Typer()
 

@@ -16,7 +16,7 @@ from harness import __version__
 from harness.bundle import Bundle, read_bundle, unpack_cubins
 from harness.bundle_cases import BundleCases
 from harness.commands.explain import NothingToExplain
-from harness.commands.run import REPORTS, Options, exit_code, write_reports
+from harness.commands.run import Options, exit_code
 from harness.commands.shrink import Laboratory, shrink_findings
 from harness.compile.cache import Cache
 from harness.device_stage import run_on_devices
@@ -30,6 +30,7 @@ from harness.process import Supervisor
 from harness.process.signals import finishing
 from harness.report.console import Progress, render_summary
 from harness.report.files import set_aside
+from harness.report.reports import REPORTS, write_reports
 from harness.store import Store
 
 
@@ -107,13 +108,15 @@ def execute_bundle(
                 "wall_seconds": round(wall, 3),
             }
             known = assess(judged, issues, date.today())
-            paths = write_reports(judged, facts, options.out, known)
+            paths = write_reports(judged, facts, options.place, known)
         if shrink and not interrupted:
             laboratory = Laboratory(path, BundleCases(whole), cubins, supervisor, whole.timeouts)
             shrink_findings(judged, laboratory, options.out, console)
     if options.as_json:
         print(json.dumps(facts))
-    render_summary(judged, paths, console, seconds=wall, quiet=options.quiet, known=known)
+    render_summary(
+        judged, paths, console, seconds=wall, quiet=options.quiet, known=known, place=options.place
+    )
     if interrupted:
         raise KeyboardInterrupt
     return exit_code(judged, known)

@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from harness.cluster import findings
+from harness.command_text import command
 from harness.lab import Lab
 from harness.model import CellResult
 from harness.plan import NoSuchCell, match
@@ -46,7 +47,7 @@ class Found:
 def find_result(pattern: str, out: Path) -> Found:
     """What `pattern` means in the newest run below `out`. Raises NothingToExplain."""
     if not (out / "harness.sqlite").is_file():
-        raise NothingToExplain(f"{out} holds no results; run: python -m harness run matrix.toml --out {out}")
+        raise NothingToExplain(f"{out} holds no results; run: {command('run', 'matrix.toml', out=out)}")
     with Store.open(out) as results:
         runs = results.runs()
         judged = results.results(runs[0].id) if runs else []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from harness import __version__
+from harness.command_text import Place
 from harness.commands.run import Options as RunOptions
 from harness.commands.run import judge_all, known_issues_beside, with_drawn_cases
 from harness.gate import Decision, compare, decide
@@ -72,8 +72,7 @@ def gate_command(path: Path, options: Options) -> int:
         matrix, sides = _of_directories(path, options)
 
     def explain(result: CellResult) -> str:
-        out = shlex.quote(str(sides.explained_in(result)))
-        return f"python -m harness explain {result.cell.id} --out {out}"
+        return Place(sides.explained_in(result), options.run.store).explain(result.cell.id)
 
     issues = known_issues_beside(path, options.run.known_issues)
 
@@ -90,7 +89,7 @@ def gate_command(path: Path, options: Options) -> int:
         known_as=known_as,
     )
     with finishing():
-        paths = write_gate_reports(decision, options.run.out)
+        paths = write_gate_reports(decision, options.run.out, options.run.store)
     if options.run.as_json:
         print(json.dumps(decision.to_json()))
     render_decision(decision, paths, console, quiet=options.run.quiet)
@@ -103,7 +102,7 @@ def gate_command(path: Path, options: Options) -> int:
     return decision.answer.exit_code
 
 
-def write_gate_reports(decision: Decision, out: Path) -> list[Path]:
+def write_gate_reports(decision: Decision, out: Path, store: Path | None = None) -> list[Path]:
     """Write every one of REPORTS below `out`; returns their paths."""
     results = _both_sides(decision)
     summary, plain, suites, page, rows = (out / name for name in REPORTS)
@@ -117,6 +116,7 @@ def write_gate_reports(decision: Decision, out: Path) -> list[Path]:
         title=f"Gate: {decision.baseline} → {decision.candidate}",
         facts={"harness": __version__, "baseline": decision.baseline, "candidate": decision.candidate},
         gate=decision.for_page(),
+        store=store,
     )
     forget_earlier(out, REPORTS)
     return [summary, plain, suites, page, rows]

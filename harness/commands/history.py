@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harness.command_text import Place, command
 from harness.commands.explain import NothingToExplain
 from harness.history import causes, flakiness, learnt, slowest_compiles, turns
 from harness.model import Cell
@@ -25,7 +26,7 @@ SLOWEST = 10
 def tell_history(pattern: str, out: Path, as_json: bool) -> int:
     """Print the story of all cells, or of the one that `pattern` means."""
     if not (out / FILE_NAME).is_file():
-        raise NothingToExplain(f"{out} holds no results; run: python -m harness run matrix.toml --out {out}")
+        raise NothingToExplain(f"{out} holds no results; run: {command('run', 'matrix.toml', out=out)}")
     console = Console(highlight=False)
     with Store.open(out) as store:
         cells = {cell.id: cell for cell in store.cells()}
@@ -35,7 +36,7 @@ def tell_history(pattern: str, out: Path, as_json: bool) -> int:
     if as_json:
         print(json.dumps(_plain(sightings)))
     elif chosen is not None:
-        _tell_one(cells[chosen], sightings, console)
+        _tell_one(cells[chosen], sightings, console, Place(out))
     else:
         _tell_all(cells, sightings, runs, console)
     return 0
@@ -87,7 +88,7 @@ def _tell_all(cells: Mapping[str, Cell], sightings: Sequence[Sighting], runs: in
     _show(console, table)
 
 
-def _tell_one(cell: Cell, sightings: Sequence[Sighting], console: Console) -> None:
+def _tell_one(cell: Cell, sightings: Sequence[Sighting], console: Console, place: Place) -> None:
     _line(console, f"{cell.id}  {describe(cell)}", "bold")
     table = _table("when", "verdict", "run", "with")
     told = learnt(sightings).get(cell.id, [])
@@ -103,7 +104,7 @@ def _tell_one(cell: Cell, sightings: Sequence[Sighting], console: Console) -> No
     _show(console, table)
     for flake in flakiness(sightings):
         _line(console, f"flaky: {flake.flakes} of {count_text(flake.repeats, 'repeat')}", "yellow")
-    _line(console, f"python -m harness explain {cell.id}", "dim")
+    _line(console, place.explain(cell.id), "dim")
 
 
 def _versions(sighting: Sighting) -> str:

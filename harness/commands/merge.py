@@ -10,12 +10,14 @@ from pathlib import Path
 from rich.console import Console
 
 from harness import __version__
+from harness.command_text import Place
 from harness.commands.explain import NothingToExplain
-from harness.commands.run import exit_code, write_reports
+from harness.commands.run import exit_code
 from harness.gate.evidence import telling
 from harness.known_issues import assess, load_known_issues
 from harness.model import CellResult, digest_of
 from harness.report.console import render_summary
+from harness.report.reports import write_reports
 from harness.store import KERNELS_FOLDER, Store
 
 
@@ -55,6 +57,7 @@ def merge_results(directories: list[Path], out: Path, quiet: bool, known_issues:
         "verdicts": dict(Counter(str(r.verdict) for r in judged)),
     }
     known = assess(judged, issues, date.today())
-    paths = write_reports(judged, facts, out, known)
-    render_summary(judged, paths, Console(highlight=False), quiet=quiet, known=known)
+    place = Place(out)
+    paths = write_reports(judged, facts, place, known)
+    render_summary(judged, paths, Console(highlight=False), quiet=quiet, known=known, place=place)
     return exit_code(judged, known)

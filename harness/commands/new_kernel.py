@@ -7,6 +7,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from harness.command_text import command
+
 _KERNEL = '''"""What this kernel computes, and what its parameters are. Only `cuda.tile` is imported."""
 
 import cuda.tile as ct
@@ -66,5 +68,5 @@ def write_kernel(name: str, out: Path) -> int:
         path.write_text(text.format(name=name), encoding="utf-8")
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"written: {', '.join(map(str, texts))}", markup=False)
-    console.print(f"next: python -m harness run {folder / 'matrix.toml'}", markup=False)
+    console.print(f"next: {command('run', folder / 'matrix.toml')}", markup=False)
     return 0

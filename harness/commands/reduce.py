@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
 
+from harness.command_text import command
 from harness.commands.explain import NothingToExplain, find_result
 from harness.lab import Lab
 from harness.matrix import Matrix, load_matrix
@@ -160,9 +160,8 @@ class _Shown:
         if reduced.good is not None:
             say(f"on {reduced.good.name}: good", markup=False)
         say(f"written: {', '.join(map(str, paths))}", markup=False)
-        again = ["python", "-m", "harness", "run", str(folder / MATRIX_FILE), "--out", str(folder / "check")]
-        again += ["--store", str(store)] if store is not None else []
-        say(f"to see it again: {shlex.join(again)}", markup=False)
+        again = command("run", folder / MATRIX_FILE, out=folder / "check", store=store)
+        say(f"to see it again: {again}", markup=False)
 
 
 def _arguments(reduced: Reduced) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-import shlex
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from harness.bisect.result import BisectResult, kept
+from harness.command_text import DEFAULT_REPROS, command
 from harness.commands.explain import find_result
 from harness.lab import Lab
 from harness.model import CellResult, Toolchain
@@ -27,9 +27,6 @@ from harness.repro.readme import where
 from harness.repro.scrub import Scrubber
 from harness.repro.spec import Place, Repro, ReproError, load_all
 from harness.repro.verify import Check, Way, run_script, verify
-
-REPROS = Path("repros")
-"""Where repros are looked for unless told otherwise."""
 
 _SEEN = 160
 """Characters of what a check saw that are shown on a terminal."""
@@ -71,10 +68,9 @@ def new_command(pattern: str, options: NewOptions) -> int:
             return 2
     bad, good = (", ".join(place.name for place in group) for group in (repro.bad, repro.good))
     console.print(f"{repro.folder}: bad on {bad}; good on {good or 'nothing that was tried'}", markup=False)
-    check = ["python", "-m", "harness", "repro", "verify", repro.name]
-    check += [] if options.repros == REPROS else ["--repros", str(options.repros)]
-    check += [] if options.store is None else ["--store", str(options.store)]
-    console.print(f"to check it: {shlex.join(check)}", markup=False)
+    where = ["--repros", options.repros] if options.repros != DEFAULT_REPROS else []
+    check = command("repro", "verify", repro.name, *where, store=options.store)
+    console.print(f"to check it: {check}", markup=False)
     return 0
 
 

@@ -17,12 +17,13 @@ from typing import Any
 from rich.console import Console
 
 from harness import __version__
-from harness.bits import compare_bits, sentences
 from harness.bundle import Bundle, write_bundle
+from harness.command_text import Place, command
 from harness.device_stage import Report, run_on_devices
 from harness.execute import PoolOptions
 from harness.execute.jit import JitTree
 from harness.judge import judge_not_run, judge_skipped
+from harness.kernels import get
 from harness.known_issues import FILE_NAME as KNOWN_ISSUES
 from harness.known_issues import NOTHING_KNOWN, Assessment, Issue, assess, load_known_issues
 from harness.lab import Deadlines, Lab
@@ -32,15 +33,11 @@ from harness.pipeline import Counters, run_cells
 from harness.plan import plan
 from harness.process.signals import finishing
 from harness.report.console import Progress, render_summary
-from harness.report.files import forget_earlier, set_aside, write_atomically
-from harness.report.html import write_html
-from harness.report.jsonl import row, write_results
-from harness.report.junit import write_junit
+from harness.report.files import set_aside, write_atomically
+from harness.report.jsonl import row
+from harness.report.reports import REPORTS, write_reports
 from harness.shards import read_durations, shard_cells
 from harness.store import KERNELS_FOLDER, Store
-
-REPORTS = ("report.html", "results.jsonl", "junit.xml", "run.json")
-"""Files that every run writes below its --out."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +59,11 @@ class Options:
     patience: float = 0.0
     known_issues: Path | None = None
 
+    @property
+    def place(self) -> Place:
+        """Where the run leaves what later commands need."""
+        return Place(self.out, self.store)
+
 
 def run_matrix(path: Path, options: Options) -> int:
     """Run the matrix and write every report; 0 without findings, 1 with."""
@@ -69,6 +71,8 @@ def run_matrix(path: Path, options: Options) -> int:
     console = Console(stderr=options.as_json, highlight=False)
     with Lab(options.store, offline=options.offline, progress=None) as lab:
         matrix = load_matrix(path, known_versions=lab.provisioner.versions)
+        for note in matrix.notes:
+            console.print(f"note: {note}", markup=False, soft_wrap=True)
         issues = known_issues_beside(path, options.known_issues)
         durations = read_durations(options.durations) if options.durations else None
         lab.deadlines = Deadlines(matrix.timeouts.trace, matrix.timeouts.compile, options.patience)
@@ -97,7 +101,7 @@ def run_matrix(path: Path, options: Options) -> int:
                     json.dumps(lab.provisioner.lock_report(), indent=2) + "\n",
                 )
                 known = assess(judged, issues, date.today(), matrix.path.parent)
-                paths = write_reports(judged, facts, options.out, known)
+                paths = write_reports(judged, facts, options.place, known)
         if options.bundle is not None and not interrupted:
             _bundle(lab, matrix, judged, options.bundle, console)
     if options.as_json:
@@ -106,7 +110,15 @@ def run_matrix(path: Path, options: Options) -> int:
                 {**facts, "known_issues": known.to_json(), "cells": [row(result) for result in judged]}
             )
         )
-    render_summary(judged, paths, console, seconds=facts["wall_seconds"], quiet=options.quiet, known=known)
+    render_summary(
+        judged,
+        paths,
+        console,
+        seconds=facts["wall_seconds"],
+        quiet=options.quiet,
+        known=known,
+        place=options.place,
+    )
     if interrupted:
         raise KeyboardInterrupt
     return exit_code(judged, known)
@@ -128,25 +140,6 @@ def known_issues_beside(matrix: Path, given: Path | None) -> tuple[Issue, ...]:
     return load_known_issues(path) if given is not None or path.is_file() else ()
 
 
-def write_reports(
-    results: list[CellResult], facts: dict[str, Any], out: Path, known: Assessment = NOTHING_KNOWN
-) -> list[Path]:
-    """Write every one of REPORTS; returns their paths."""
-    page, rows, suites, run = (out / name for name in REPORTS)
-    write_results(results, rows)
-    write_junit(results, suites, known)
-    bits = compare_bits(results)
-    write_atomically(
-        run, json.dumps({**facts, "bits": bits.to_json(), "known_issues": known.to_json()}, indent=2) + "\n"
-    )
-    if bits.compared:
-        agree = f"{bits.agreeing} of {bits.compared} outputs"
-        facts = {**facts, "same_bits_in_every_cell": agree, "other_bits_within_the_bound": sentences(bits)}
-    write_html(results, page, title=f"CUDA Tile regression run, {len(results)} cells", facts=facts)
-    forget_earlier(out, REPORTS)
-    return [page, rows, suites, run]
-
-
 def _bundle(lab: Lab, matrix: Matrix, results: list[CellResult], path: Path, console: Console) -> None:
     """Put everything a GPU host needs into one file."""
     needed = {r.compile.cubin_sha256 for r in results if r.compile and r.compile.cubin_sha256}
@@ -156,7 +149,7 @@ def _bundle(lab: Lab, matrix: Matrix, results: list[CellResult], path: Path, con
     runs = sum(1 for r in results if r.cell.device is not None)
     console.print(
         f"{path}: {runs} cells to run, {len(needed)} cubins, {size / 2**20:.1f} MiB; on the GPU host: "
-        f"python -m harness execute {path}",
+        f"{command('execute', path)}",
         markup=False,
     )
 
@@ -173,7 +166,8 @@ def judge_all(
 ) -> tuple[bool, Counters | None]:
     """Judge and record, but for cells whose answer was `recorded` elsewhere; True if an interrupt cut
     it short."""
-    resumed = results.finished_cells(matrix.digest, {"harness": __version__})
+    finished = results.finished_cells(matrix.digest, {"harness": __version__})
+    resumed = {i: result for i, result in finished.items() if is_current(result, matrix.path.parent)}
     known = {**resumed, **(recorded or {})}
     try:
         with Progress(len(cells), console, quiet=options.quiet) as progress:
@@ -219,6 +213,11 @@ def judge_all(
         )
         return True, None
     return False, counters
+
+
+def is_current(result: CellResult, base: Path) -> bool:
+    """Whether the kernel's file is still the one that this was found with, as far as that was recorded."""
+    return result.kernel_sha256 in (None, get(result.cell.case.kernel, base).source().sha256)
 
 
 def _execute(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from harness.bundle_cases import BundleCases, spelled_out
+from harness.command_text import command
 from harness.device_stage import run_on_devices, static_key
 from harness.execute import PoolOptions
 from harness.matrix.value import Timeouts
@@ -59,9 +59,7 @@ class Laboratory:
 
     def command(self, cell: Cell) -> str:
         """What runs the cell again."""
-        return shlex.join(
-            ["python", "-m", "harness", "execute", str(self.bundle), "--case", spelled_out(cell)]
-        )
+        return command("execute", self.bundle, "--case", spelled_out(cell))
 
 
 def shrink_findings(

@@ -26,7 +26,7 @@ from harness.model import Frontend, KernelSource, Specialization, TraceOutcome, 
 from harness.outcome import ending
 from harness.process import Child, Supervisor
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Raise it when the same request may be answered otherwise: old memos are then out of use."""
 
 START_SECONDS = 60.0

@@ -40,7 +40,7 @@ from typing import Any
 TEXT_LIMIT = 12_000
 """Characters of a message or a traceback that are handed on."""
 
-IMPORT, TRACE = "import", "trace"
+IMPORT, SIGNATURE, TRACE = "import", "signature", "trace"
 
 
 class Refusal(Exception):
@@ -193,15 +193,18 @@ def find_kernel(source: dict[str, str], kernel_type: type, imported: dict[str, s
     return found
 
 
-def with_hints(kernel: Any, hints: dict[str, Any]) -> Any:
+def with_hints(kernel: Any, hints: dict[str, Any], version: str) -> Any:
     """Hints of the request over those in the file; None leaves a hint as written."""
     wanted = {name: value for name, value in hints.items() if value is not None}
     options = kernel._compiler_options
+    for name in wanted:
+        if not hasattr(options, name):
+            raise Refusal("unsupported", f"cuda-tile {version} knows no hint {name!r}")
     changed = {name: value for name, value in wanted.items() if getattr(options, name) != value}
     try:
         return kernel.replace_hints(**changed) if changed else kernel
     except ValueError as error:
-        raise Refusal("error", str(error), "ValueError") from error
+        raise Refusal("unsupported", str(error), "ValueError") from error
 
 
 def opt_level(kernel: Any, arch: str) -> int:
@@ -236,7 +239,8 @@ class SignatureBuilder:
         try:
             return self.api.KernelSignature([self.constraint(p) for p in parameters], make())
         except (TypeError, ValueError) as error:
-            raise Refusal("error", f"invalid signature: {error}", type(error).__name__) from error
+            text, kind = f"invalid signature: {error}", type(error).__name__
+            raise Refusal("error", text, kind, stage=SIGNATURE) from error
 
     def constraint(self, parameter: dict[str, Any]) -> Any:
         return getattr(self, "_" + parameter["type"])(parameter)
@@ -267,7 +271,9 @@ class SignatureBuilder:
         return self.api.ScalarConstraint(self.dtype(parameter["dtype"], parameter))
 
     def _Constant(self, parameter: dict[str, Any]) -> Any:
-        return self.api.ConstantConstraint(parameter["value"])
+        value = parameter["value"]
+        # JSON knows no NaN and no infinities; the lab writes {"float": "-inf"}.
+        return self.api.ConstantConstraint(float(value["float"]) if isinstance(value, dict) else value)
 
     def _ArrayList(self, parameter: dict[str, Any]) -> Any:
         return self.api.ListConstraint(
@@ -322,12 +328,14 @@ class Tracer:
         try:
             return self.trace(request["spec"], request["arch"], request["bytecode_version"], announce)
         except Refusal as refusal:
-            cause = traceback.format_exc() if refusal.__cause__ is not None else ""
-            answer = failure(refusal.status, refusal.error_type, str(refusal), cause)
+            answer = failure(
+                refusal.status, refusal.error_type, str(refusal), traceback_of(refusal.__cause__)
+            )
             return {**answer, "lasting": refusal.lasting, "stage": refusal.stage}
         except Exception as error:
-            status, message = self.classify(error, request["arch"])
-            return failure(status, type(error).__name__, message, traceback.format_exc())
+            status, message, stage = self.classify(error, request["arch"])
+            answer = failure(status, type(error).__name__, message, traceback_of(error))
+            return {**answer, "stage": stage}
 
     def trace(
         self, spec: dict[str, Any], arch: str, bytecode_version: str, announce: Callable[[str], None]
@@ -341,7 +349,7 @@ class Tracer:
         announce(IMPORT)
         kernel = find_kernel(spec["source"], self.ct.kernel, self.imported)
         announce(TRACE)
-        kernel = with_hints(kernel, spec["hints"])
+        kernel = with_hints(kernel, spec["hints"], self.version)
         function = kernel._annotated_function.pyfunc
         self.check_parameters(function, spec)
         signature = self.signatures.build(spec["parameters"], spec["calling_convention"])
@@ -370,22 +378,23 @@ class Tracer:
                 "error",
                 f"kernel {spec['source']['function']!r} takes {len(names)} parameters ({', '.join(names)}), "
                 f"but the signature describes {len(given)} ({', '.join(given)})",
+                stage=SIGNATURE,
             )
 
-    def classify(self, error: Exception, arch: str) -> tuple[str, str]:
-        """Status and text: the user's error, the version's refusal, or the frontend's own fault."""
+    def classify(self, error: Exception, arch: str) -> tuple[str, str, str]:
+        """Status, text and stage: the user's error, the version's refusal, or the frontend's own fault."""
         text = exception_text(error)
         if isinstance(error, self.errors.TileUnsupportedFeatureError):
-            return "unsupported", text
+            return "unsupported", text, TRACE
         if isinstance(error, self.errors.TileInternalError):
-            return "internal", text
+            return "internal", text, TRACE
         if isinstance(error, self.errors.TileError):
-            return "error", text
+            return "error", text, TRACE
         if isinstance(error, (ValueError, KeyError)) and repr(arch.removeprefix("sm_")) in str(error):
-            return "unsupported", f"cuda-tile {self.version} {refused_architecture(arch)}"
+            return "unsupported", f"cuda-tile {self.version} {refused_architecture(arch)}", TRACE
         if isinstance(error, TypeError) and str(error).startswith("Invalid "):
-            return "error", text  # how cuda.tile words a signature that does not fit the kernel
-        return "internal", text
+            return "error", text, SIGNATURE  # how cuda.tile words a signature that does not fit the kernel
+        return "internal", text, TRACE
 
 
 def refused_architecture(arch: str) -> str:
@@ -407,6 +416,16 @@ def exception_text(error: BaseException) -> str:
     if hasattr(error, "loc"):  # cuda.tile's own: its text says it all
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def traceback_of(error: BaseException | None) -> str:
+    """Its traceback from where it left this file, which is not what went wrong; nothing without an error."""
+    if error is None:
+        return ""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+        frames = frames.tb_next
+    return "".join(traceback.format_exception(type(error), error, frames))
 
 
 def failure(status: str, error_type: str | None, message: str, trace: str) -> dict[str, Any]:

@@ -104,12 +104,13 @@ def _grid(kernel: Kernel, values: Values, sm_count: int) -> tuple[int, int, int]
     return kernel.grid(values, sm_count)
 
 
-def nothing_to_launch(case: Case, kernel: Kernel, sm_count: int) -> str | None:
-    """Why there is no launch for this case, in one sentence; None if there is one."""
+def nothing_to_launch(case: Case, kernel: Kernel, sm_count: int | None) -> str | None:
+    """Why there is no launch for this case, in one sentence; None if there is one, as far as can be told:
+    without a GPU, whose `sm_count` would be known, no grid is worked out."""
     kernel = kernel.described_by(case)
     if kernel.grid is None:
         return f"kernel {kernel.name} does not say its launch grid"
-    if 0 in _grid(kernel, kernel.values(case), sm_count):
+    if sm_count is not None and 0 in _grid(kernel, kernel.values(case), sm_count):
         return "its grid is empty: with these sizes there is nothing to launch"
     return None
 

@@ -17,7 +17,7 @@ machine_code.py  what the cubin tells
 from __future__ import annotations
 
 from harness.judge.cell import judge_compile
-from harness.judge.frontend import KERNEL, user_line
+from harness.judge.frontend import KERNEL, MATRIX, user_line
 from harness.judge.plain import judge_infra, judge_not_run, judge_skipped
 
-__all__ = ["KERNEL", "judge_compile", "judge_infra", "judge_not_run", "judge_skipped", "user_line"]
+__all__ = ["KERNEL", "MATRIX", "judge_compile", "judge_infra", "judge_not_run", "judge_skipped", "user_line"]

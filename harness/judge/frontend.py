@@ -11,14 +11,21 @@ from harness.outcome import EXCERPT
 from harness.signature import signature
 
 _LINE = re.compile(
-    r"""^[ ]*(?:File[ ])?"(?P<file>[^"\n]+\.py)",[ ]line[ ](?P<line>\d+)[^\n]*
+    r"""^[ ]*(?:File[ ])?"(?P<file>[^"\n]+\.py)",[ ]lines?[ ](?P<line>\d+)[^\n]*
         (?:\n(?P<code>[ ]+\S[^\n]*))?""",
     re.MULTILINE | re.VERBOSE,
 )
 """A place as Python and cuda.tile write it, with the source line below it."""
 
-KERNEL = "kernel"
-"""The component to blame where the kernel's own file fails before a compiler has seen it."""
+KERNEL, MATRIX = "kernel", "matrix"
+"""To blame where the kernel's own text is refused, and where its matrix describes it otherwise than it is:
+no component of a toolchain, as long as every frontend says so."""
+
+_MISSING = ("ModuleNotFoundError", "ImportError")
+_STAND_ALONE = (
+    "A kernel's file may import cuda.tile and the standard library: keep the kernel in a file of its own, "
+    "or let `python -m harness triage` take it out of this one."
+)
 
 _FRONTEND_FILE = re.compile(r"(?:^|/)(?:cuda/tile/|harness/compile/)")
 
@@ -51,14 +58,17 @@ def judge_trace(cell: Cell, trace: TraceOutcome) -> Judgement:
             name = signature(Verdict.COMPILER_CRASH, "cuda-tile", named)
             text = f"{who} died while it traced the kernel: {words}"
             return Judgement(Verdict.COMPILER_CRASH, name, text, "cuda-tile", evidence)
-    kind = "internal" if trace.status == "internal" else "user"
-    name = signature(Verdict.FRONTEND_ERROR, "cuda-tile", f"{kind}: {named}")
-    text = (
-        f"{who} failed inside with {named}{at}"
-        if kind == "internal"
-        else f"{who} rejects the kernel with {named}{at}"
-    )
-    return Judgement(Verdict.FRONTEND_ERROR, name, text, "cuda-tile", {**evidence, "kind": kind})
+    if trace.status == "internal":
+        name = signature(Verdict.FRONTEND_ERROR, "cuda-tile", f"internal: {named}")
+        text = f"{who} failed inside with {named}{at}"
+        return Judgement(Verdict.FRONTEND_ERROR, name, text, "cuda-tile", {**evidence, "kind": "internal"})
+    guilty = MATRIX if trace.stage == "signature" else KERNEL
+    text = f"{who} rejects the kernel with {named}{at}"
+    if guilty == MATRIX:
+        text = f"{text.removesuffix('.')}; correct the parameters given for it, or the kernel."
+    name = signature(Verdict.FRONTEND_ERROR, guilty, f"user: {named}")
+    evidence |= {"stage": trace.stage or "trace", "kind": "user"}
+    return Judgement(Verdict.FRONTEND_ERROR, name, text, guilty, evidence)
 
 
 def _judge_import(
@@ -75,6 +85,8 @@ def _judge_import(
             pattern, more = f"fails with {named}", at
     name = signature(Verdict.FRONTEND_ERROR, KERNEL, f"user: importing {pattern}")
     text = sentence(f"Importing {file} {pattern}{more}")
+    if trace.error_type in _MISSING:
+        text += f" {_STAND_ALONE}"
     return Judgement(
         Verdict.FRONTEND_ERROR, name, text, KERNEL, {**evidence, "stage": "import", "kind": "user"}
     )

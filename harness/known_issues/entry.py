@@ -12,7 +12,7 @@ from packaging.version import InvalidVersion, Version
 
 from harness import kernels
 from harness.known_issues.conditions import Condition, Span
-from harness.model import Cell, CellResult, Scalar, Verdict
+from harness.model import HINT_NAMES, Cell, CellResult, Scalar, Verdict
 
 COMPONENTS = ("cuda_tile", "cuda_toolkit", "tileiras", "nvvm", "ptxas")
 """Properties that are versions, of which a fix names one."""
@@ -91,7 +91,7 @@ def facts(cell: Cell, components: Mapping[str, str], base: Path | None = None) -
     versions = {"cuda_tile": chain.cuda_tile, "cuda_toolkit": chain.cuda_toolkit}
     for name in ("tileiras", "nvvm", "ptxas"):
         versions[name] = components.get(name) or getattr(chain, name) or ""
-    asked: dict[str, Scalar] = dict(case.settings)
+    asked: dict[str, Scalar] = {**dict.fromkeys(HINT_NAMES), **case.settings}
     values: dict[str, tuple[Any, ...]] = {key: (value,) for key, value in asked.items()}
     for key, chosen in _chosen(cell, base).items():
         own = asked.get(key)

@@ -21,7 +21,7 @@ from harness.matrix.expand import is_own
 from harness.matrix.explain import explain
 from harness.matrix.locate import TomlPath
 from harness.matrix.problems import MatrixError, Problem, listing, quote, show, suggestion
-from harness.model import Verdict
+from harness.model import HINT_NAMES, Verdict
 
 FILE_NAME = "known_issues.toml"
 MAX_PROBLEMS = 100
@@ -30,12 +30,12 @@ _WHOLE = {
     "occupancy": Span(1, 32),
     "num_ctas": Span(1, 16),
     "opt_level": Span(0, 3),
+    "num_worker_warps": Span(1, 32),
     "latency": Span(1, 10),
     "tile_m": Span(1, 2**20),
     "tile_n": Span(1, 2**20),
     "tile_k": Span(1, 2**20),
 }
-_HINTS = ("occupancy", "num_ctas", "opt_level")
 _NUMBERS = ("offset", "eps")
 _FLAGS = ("allow_tma",)
 _WORDS: dict[str, Sequence[str]] = {
@@ -46,7 +46,7 @@ _WORDS: dict[str, Sequence[str]] = {
     "calling_convention": words.CALLING_CONVENTIONS,
 }
 _EXTENTS = Span(0, 2**31 - 1)
-_ALWAYS = ("kernel", "device", *_HINTS, *_WORDS, *COMPONENTS)
+_ALWAYS = ("kernel", "device", *HINT_NAMES, *_WORDS, *COMPONENTS)
 
 
 def load_known_issues(path: Path) -> tuple[Issue, ...]:
@@ -131,7 +131,7 @@ class _Reader:
         found: dict[str, Condition] = {}
         if not table:
             self._complain(here, 'says nothing; write {occupancy = ">=12"}, say')
-        settings = (*_HINTS, *(key for key, span in self.known.items() if span is not _EXTENTS))
+        settings = (*HINT_NAMES, *(key for key, span in self.known.items() if span is not _EXTENTS))
         allowed = settings if settings_only else (*_ALWAYS, *self.known)
         for key, value in table.items():
             if key not in allowed and not (self.own and key not in _ALWAYS):

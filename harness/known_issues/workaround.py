@@ -16,7 +16,7 @@ from harness.cluster import value_text
 from harness.gate.noise import measured
 from harness.known_issues.conditions import DEFAULT, Condition
 from harness.known_issues.entry import Issue
-from harness.model import Case, Cell, CellResult, Record, Scalar
+from harness.model import HINT_NAMES, Case, Cell, CellResult, Record, Scalar
 
 Change = tuple[tuple[str, Scalar], ...]
 """Settings and their new values."""
@@ -76,7 +76,7 @@ def changed(cell: Cell, change: Change) -> Cell:
     hints: dict[str, Any] = {}
     knobs = dict(cell.case.knobs)
     for key, value in change:
-        if key in cell.case.hints.to_json():
+        if key in HINT_NAMES:
             hints[key] = value
         elif value is None:
             knobs.pop(key, None)

@@ -7,13 +7,11 @@ messages is enough.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from harness import kernels
-from harness.matrix import expand, schema
+from harness.matrix import check_kernel, expand, schema
 from harness.matrix.check import items
 from harness.matrix.document import Document
 from harness.matrix.explain import example
@@ -21,14 +19,11 @@ from harness.matrix.locate import TomlPath
 from harness.matrix.parameters import ArrayItem, ArrayParameter, ListParameter, TupleParameter
 from harness.matrix.problems import Problem, listing, quote, suggestion
 from harness.matrix.rules import OneOrMany
-from harness.matrix.words import DTYPE_ALIASES, KNOBS, VECTOR_LAYOUTS
+from harness.matrix.words import DTYPE_ALIASES, KNOBS, TUPLE_CONVENTION, VECTOR_LAYOUTS
 from harness.model import Case
 
 MAX_CASES = 100_000
 """Cases a file may list in all. Each becomes a value in memory, and a cell per toolchain and architecture."""
-
-MAX_KERNEL_BYTES = 1_000_000
-"""Largest kernel file looked into for the function's name."""
 
 
 def case_keys(
@@ -43,7 +38,7 @@ def case_keys(
     shipped = [name for _, name in named if name in known]
     for path, name in named:
         if expand.is_own(name):
-            yield from _own_file(document, path, name)
+            yield from check_kernel.named(document, path, name)
         elif name not in known:
             listed = f'the lab ships {listing(map(quote, known))}; your own is "path/to/file.py:name"'
             yield document.problem(
@@ -205,54 +200,6 @@ def limits(
         yield document.problem(here, "leaves nothing to ask; allow more, or remove the case")
 
 
-def _own_file(document: Document, path: TomlPath, kernel: str) -> Iterator[Problem]:
-    file, _, name = kernel.rpartition(":")
-    if not file:
-        yield document.problem(path, f'{quote(kernel)} names no function; write "file.py:name"')
-        return
-    if not name.isidentifier():
-        yield document.problem(path, f'{quote(name)} is not a function\'s name; write "file.py:name"')
-        return
-    try:
-        source = _source(document.path.parent / file)
-    except (OSError, ValueError):
-        text = f"no kernel file {quote(file)} can be read; give its path from the folder of the matrix file"
-        yield document.problem(path, text)
-        return
-    defined = _names_in(source)
-    if defined and name not in defined:
-        remedy = suggestion(name, sorted(defined), "check the name")
-        yield document.problem(path, f"{quote(file)} has no function {quote(name)}; {remedy}")
-
-
-def _source(path: Path) -> str:
-    if not path.is_file():
-        raise FileNotFoundError(path)
-    with path.open("rb") as file:
-        return file.read(MAX_KERNEL_BYTES).decode("utf-8", errors="replace")
-
-
-def _names_in(source: str) -> set[str]:
-    """Names the file binds anywhere; none where that cannot be told, as for text that is not Python,
-    which is for the frontend to report."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        match node:
-            case ast.FunctionDef():
-                names.add(node.name)
-            case ast.Name(ctx=ast.Store()):
-                names.add(node.id)
-            case ast.alias(name="*"):
-                return set()
-            case ast.alias():
-                names.add(node.asname or node.name)
-    return names
-
-
 def parameters(document: Document, index: int, table: schema.CaseTable) -> Iterator[Problem]:
     """Repeated names, and assumptions that are not one for each dimension."""
     here: TomlPath = ("case", index, "parameters")
@@ -270,6 +217,9 @@ def parameters(document: Document, index: int, table: schema.CaseTable) -> Itera
             case ListParameter():
                 yield from _dimensions(document, (*at, "element"), parameter.element)
             case TupleParameter():
+                if table.calling_convention not in (None, (TUPLE_CONVENTION,)):
+                    text = f"tuples need {quote(TUPLE_CONVENTION)}; write that, or leave the key out"
+                    yield document.problem(("case", index, "calling_convention"), text)
                 for position, item in enumerate(parameter.items):
                     if isinstance(item, ArrayItem):
                         yield from _dimensions(document, (*at, "items", position), item)

@@ -5,7 +5,7 @@ What a kernel is compiled to assume must be true of the arrays it is then launch
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from harness.expression import ExpressionError, parse
 from harness.kernels.arrays import contiguous
@@ -17,6 +17,32 @@ from harness.matrix.problems import Problem, listing, quote, suggestion
 
 _ALIGNMENT = 256
 """Bytes that the lab aligns every array to."""
+
+
+def notes(
+    document: Document, index: int, table: schema.CaseTable, devices: Sequence[schema.DeviceTable]
+) -> Iterator[Problem]:
+    """What stands in the way of nothing, but is hardly meant: a device that gets nothing to run, results
+    that nobody looks at."""
+    here: TomlPath = ("case", index)
+    if table.grid is None:
+        if devices and table.parameters is not None and _reaches(table, devices):
+            text = "has no grid, so it is compiled, but runs on no device; add one, with a shape and a role"
+            yield document.problem(here, f"{text} for each array, or leave it so")
+        return
+    roles = [(p.name, p.role) for p in table.parameters or () if isinstance(p, ArrayParameter)]
+    if roles and not any(role for _, role in roles):
+        text = 'no array has a role, so each counts as read and written; add role = "in" or role = "out"'
+        yield document.problem((*here, "parameters"), text)
+    elif not any(role != "in" for _, role in roles):
+        text = 'no array is written, so no result is looked at; give one role = "out" or "inout"'
+        yield document.problem((*here, "parameters"), text)
+
+
+def _reaches(table: schema.CaseTable, devices: Sequence[schema.DeviceTable]) -> bool:
+    """Whether the case is asked about on the architecture of a device."""
+    archs = table.only.arch if table.only is not None else None
+    return any(archs is None or device.arch in archs for device in devices)
 
 
 def settings(document: Document, index: int, table: schema.CaseTable) -> Iterator[Problem]:

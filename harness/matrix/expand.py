@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import TypeVar
 
@@ -11,8 +12,9 @@ from harness.kernels.arrays import aligned, assume, place
 from harness.matrix import parameters as tables
 from harness.matrix import schema
 from harness.matrix.value import Generator, Only
-from harness.matrix.words import KNOBS
+from harness.matrix.words import KNOBS, TUPLE_CONVENTION
 from harness.model import (
+    HINT_NAMES,
     Array,
     ArrayList,
     Case,
@@ -31,7 +33,7 @@ from harness.model import (
 
 T = TypeVar("T")
 
-_COMPILER = ("occupancy", "num_ctas", "opt_level", "bytecode_version", "calling_convention")
+_COMPILER = (*HINT_NAMES, "bytecode_version", "calling_convention")
 _AXES = ("dtype", *_COMPILER, *KNOBS, "layout", "values", "seed", "engine")
 
 
@@ -109,16 +111,17 @@ def cases(table: schema.CaseTable) -> Iterator[Case]:
         table.engine or ("cubin",),
     )
     for kernel, dtype, compiler, knobs, baked, layout, shape, values, seed, engine in axes:
-        occupancy, num_ctas, opt_level, bytecode_version, calling_convention = compiler
-        if opt_level is None and not is_own(kernel):
-            opt_level = 3  # an own kernel's decorator may say another
+        *given, bytecode_version, calling_convention = compiler
+        hints = Hints(**dict(zip(HINT_NAMES, given, strict=True)))
+        if hints.opt_level is None and not is_own(kernel):
+            hints = replace(hints, opt_level=3)  # an own kernel's decorator may say another
         settings = {key: value for key, value in zip(KNOBS, knobs, strict=True) if value is not None}
         fixed = {c.name: value for c, value in zip(own, baked, strict=True)}
         yield Case(
             kernel=kernel,
             shape=shape,
             dtype=dtype,
-            hints=Hints(occupancy, num_ctas, opt_level),
+            hints=hints,
             knobs=tuple(sorted((settings | fixed).items())),
             layout=layout,
             values=values,
@@ -126,7 +129,7 @@ def cases(table: schema.CaseTable) -> Iterator[Case]:
             parameters=parameters(table.parameters or (), dtype, fixed),
             run=_run(table),
             bytecode_version=None if bytecode_version == "default" else bytecode_version,
-            calling_convention=calling_convention or Case.calling_convention,
+            calling_convention=calling_convention or _convention(table),
             engine=engine,
         )
 
@@ -172,6 +175,12 @@ def generator(table: schema.CaseTable, number: int) -> Generator | None:
         max_elements=table.generate.max_elements,
         axes=tuple((key, values) for key, values in given if values is not None),
     )
+
+
+def _convention(table: schema.CaseTable) -> str:
+    """How launch arguments are passed unless the table says it: tuples have but one way."""
+    tuples = any(isinstance(parameter, tables.TupleParameter) for parameter in table.parameters or ())
+    return TUPLE_CONVENTION if tuples else Case.calling_convention
 
 
 def _or_default(axis: tuple[T, ...] | None) -> tuple[T | None, ...]:

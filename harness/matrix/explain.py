@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
@@ -25,6 +26,8 @@ def toml(value: Any) -> str:
         return "{" + ", ".join(f"{key} = {toml(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(toml, value)) + "]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     # As it is, for TOML knows no surrogates; but DEL, which JSON lets stand, must be escaped.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from harness import kernels
-from harness.matrix import check, check_cases, check_run, expand, schema
+from harness.matrix import check, check_cases, check_kernel, check_run, expand, schema
 from harness.matrix.check import KnownVersions
 from harness.matrix.document import Document, read_document
 from harness.matrix.explain import example, explain
@@ -64,7 +65,9 @@ def load_matrix(
             )
             problems = [*problems[:MAX_PROBLEMS], more]
         raise MatrixError(problems)
-    return tables.matrix(path)
+    devices = tuple(tables.device.values())
+    notes = (n for i, case in tables.case.items() for n in check_run.notes(document, i, case, devices))
+    return replace(tables.matrix(path), notes=tuple(map(str, islice(notes, MAX_PROBLEMS))))
 
 
 class _Tables:
@@ -125,6 +128,7 @@ def _problems(
         yield from check_cases.shapes(document, index, case)
         yield from check_cases.fits(document, index, case)
         yield from check_cases.parameters(document, index, case)
+        yield from check_kernel.parameters(document, index, case)
         yield from check_run.settings(document, index, case)
         yield from check_cases.limits(document, index, case, tables.toolchain, tables.target)
     yield from check_cases.repeated_cases(document, tables.case)

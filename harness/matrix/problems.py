@@ -14,6 +14,9 @@ from typing import Any
 _SHOWN = 60
 """Characters of a value that a sentence quotes."""
 
+_BEGUN = 8
+"""Known words that a remedy lists where what was written is the beginning of several."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -81,7 +84,10 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
 
 
 def suggestion(word: str, words: Sequence[str], otherwise: str | None = None) -> str:
-    """The remedy for an unknown word: the nearest known one, or all there are."""
+    """The remedy for an unknown word: the known ones that begin with it, the nearest, or all there are."""
+    begun = [known for known in words if known.startswith(word.lower())] if word else []
+    if 1 < len(begun) <= _BEGUN:
+        return f"did you mean {listing(map(quote, begun), 'or')}?"
     near = nearest(word, words)
     if near is not None:
         return f"did you mean {quote(near)}?"

@@ -7,7 +7,6 @@ nearest word is only worth its time for errors that are shown).
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from harness.matrix.problems import listing, quote, show, suggestion
+from harness.model import Scalar, scalar
 
 MAX_VALUES = 10_000
 """Values in one list."""
@@ -211,16 +211,14 @@ class DriverRange(Rule):
 
 @dataclass(frozen=True)
 class Literal(Rule):
-    """What a `ct.Constant` can hold: true, false or a number."""
+    """What a `ct.Constant` can hold: true, false or a number, inf and nan included."""
 
-    def check(self, value: Any) -> bool | int | float:
+    def check(self, value: Any) -> Scalar:
         if not isinstance(value, bool | int | float):
             raise wrong_type("true, false or a number")
-        if isinstance(value, float) and not math.isfinite(value):
-            raise bad_value(lambda: f"{value} is not finite; write a finite number")
         if isinstance(value, int) and not -(2**63) <= value < 2**64:
             raise bad_value(lambda: f"{show(value)} does not fit 64 bits; write a smaller one")
-        return value
+        return scalar(value)
 
     def describe(self) -> _Json:
         return {"type": ["boolean", "number"]}

@@ -173,6 +173,11 @@ class CaseTable(Table):
         description="Optimisation level of tileiras; unless said, that of the kernel or 3.",
         examples=[3],
     )
+    num_worker_warps: Axis[Annotated[int | None, OrWord(Whole(1, 32, power_of_two=True))]] | None = Field(
+        None,
+        description="Hint: warps that compute, in a thread block; cuda-tile 1.4 to 1.6 take 4 and 8.",
+        examples=[8],
+    )
     allow_tma: Axis[Annotated[bool | None, OrWord(Flag())]] | None = Field(
         None,
         description="Whether the kernel's main load may use the Tensor Memory Accelerator.",
@@ -185,7 +190,7 @@ class CaseTable(Table):
     )
     calling_convention: Axis[Convention] | None = Field(
         None,
-        description="How launch arguments are passed; cutile_python_v1 unless said.",
+        description="How launch arguments are passed; cutile_python_v1 unless said, with tuples _v2.",
         examples=["cutile_python_v1"],
     )
     latency: Axis[Annotated[int | None, OrWord(Whole(1, 10))]] | None = Field(

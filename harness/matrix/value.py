@@ -98,6 +98,8 @@ class Matrix:
     gate: GateRules = field(default_factory=GateRules)
     only: dict[str, Only] = field(default_factory=dict)
     """By the digest of a case: where alone it is asked about."""
+    notes: tuple[str, ...] = ()
+    """What is allowed, but hardly meant, in a sentence each with file and line."""
 
     def asks(self, case: Case, toolchain: Toolchain, arch: str) -> bool:
         """Whether this square of the product is wanted."""

@@ -9,6 +9,9 @@ DTYPES = tuple(ITEMSIZE)
 
 DTYPE_ALIASES = {
     "bf16": "bfloat16",
+    **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)},
+    **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
     "fp16": "float16",
     "half": "float16",
     "fp32": "float32",
@@ -21,6 +24,8 @@ DTYPE_ALIASES = {
     "fp8_e4m3fn": "float8_e4m3fn",
     "fp8_e5m2": "float8_e5m2",
     "fp8_e8m0": "float8_e8m0fnu",
+    "e4m3": "float8_e4m3fn",
+    "e5m2": "float8_e5m2",
 }
 """Other spellings that are common in the field."""
 
@@ -35,7 +40,8 @@ ARCHS = (
 )
 """Architectures CUDA 13 compilers name. Whether a given tileiras can do one is for the run to find out."""
 
-CALLING_CONVENTIONS = ("cutile_python_v1", "cutile_python_v2")
+TUPLE_CONVENTION = "cutile_python_v2"
+CALLING_CONVENTIONS = ("cutile_python_v1", TUPLE_CONVENTION)
 """Ways to pass launch arguments; the second is for tuples (cuda-tile 1.5 and newer)."""
 
 LAYOUT_WORDS = tuple(LAYOUTS)

@@ -18,8 +18,9 @@ from harness.model.asked import Case, Cell, Device, RunArgument, RunSettings, To
 from harness.model.inspection import Inspection, PoolAnswer, PoolBooks, PoolSite, WarpGroup
 from harness.model.judgement import Advice, CellResult, Judgement
 from harness.model.outcome import Backend, CompileOutcome, Component, Frontend, ProcessUsage, TraceOutcome
-from harness.model.record import Record, Scalar, canonical_json, digest_of
+from harness.model.record import Record, Scalar, canonical_json, digest_of, scalar, scalar_to_json
 from harness.model.specialization import (
+    HINT_NAMES,
     Array,
     ArrayList,
     Constant,
@@ -33,6 +34,7 @@ from harness.model.specialization import (
 from harness.model.verdict import Verdict
 
 __all__ = [
+    "HINT_NAMES",
     "Advice",
     "Array",
     "ArrayList",
@@ -68,4 +70,6 @@ __all__ = [
     "WarpGroup",
     "canonical_json",
     "digest_of",
+    "scalar",
+    "scalar_to_json",
 ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from harness.model.record import Record, Scalar
+from harness.model.record import Record, Scalar, scalar_to_json
 from harness.model.specialization import Hints, Parameter
 
 
@@ -23,6 +23,9 @@ class RunArgument(Record):
     role: str = "inout"
     values: str = "normal"
     value: Scalar = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {**super().to_json(), "value": scalar_to_json(self.value)}
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,7 @@ class Case(Record):
     def to_json(self) -> dict[str, Any]:
         """Without what came later and is not asked for, so that a cell keeps its id."""
         plain = super().to_json()
+        plain["knobs"] = [[name, scalar_to_json(value)] for name, value in self.knobs]
         for name in ("run", "bytecode_version", "calling_convention", "engine"):
             if getattr(self, name) == getattr(type(self), name):
                 del plain[name]

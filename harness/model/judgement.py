@@ -46,6 +46,8 @@ class CellResult(Record):
     seconds: dict[str, float] = field(default_factory=dict)
     resolved: dict[str, str] = field(default_factory=dict)
     """The exact `cuda_tile` and `cuda_toolkit`, where a toolchain may name but the series ("13.3")."""
+    kernel_sha256: str | None = None
+    """Of the kernel's file as it was then; None where nothing came of the cell."""
 
     @property
     def verdict(self) -> Verdict:

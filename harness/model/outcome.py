@@ -71,7 +71,8 @@ class TraceOutcome(Record):
     cpu_seconds: float = 0.0
     cached: bool = False
     stage: str | None = None
-    """Where it ended, unless well: at the "import" of the kernel's own file, or at the "trace"."""
+    """Where it ended, unless well: at the "import" of the kernel's own file, at the "signature", which
+    the request's parameters make, or at the "trace"."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import types
 import typing
 from enum import StrEnum
@@ -27,6 +28,16 @@ def canonical_json(value: Any) -> str:
 def digest_of(value: Any) -> str:
     """SHA-256, in hex, of the canonical JSON of a plain value."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+def scalar(value: Any) -> Scalar:
+    """A setting as every value of it is held: one NaN for all, so that equal cells are equal."""
+    return math.nan if isinstance(value, float) and math.isnan(value) else value
+
+
+def scalar_to_json(value: Scalar) -> Scalar | dict[str, str]:
+    """A setting as JSON can hold it, which knows no NaN and no infinities: {"float": "-inf"}."""
+    return value if not isinstance(value, float) or math.isfinite(value) else {"float": str(value)}
 
 
 def _plain(value: Any) -> Any:
@@ -47,6 +58,8 @@ def _revive(hint: Any, value: Any) -> Any:
     if origin in (types.UnionType, typing.Union):
         if value is None:
             return None
+        if hint == Scalar and isinstance(value, dict):
+            return scalar(float(value["float"]))
         records = [a for a in arguments if isinstance(a, type) and issubclass(a, Record)]
         if records and isinstance(value, dict):
             named = {r.__name__: r for r in records}

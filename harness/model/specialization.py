@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
-from harness.model.record import Record, Scalar, digest_of
+from harness.model.record import Record, Scalar, digest_of, scalar_to_json
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,9 @@ class Constant(Record):
     value: Scalar
     type: str = "Constant"
 
+    def to_json(self) -> dict[str, Any]:
+        return {**super().to_json(), "value": scalar_to_json(self.value)}
+
 
 @dataclass(frozen=True)
 class ArrayList(Record):
@@ -76,7 +80,8 @@ Parameter = Array | ScalarParameter | Constant | ArrayList | TupleParameter
 
 @dataclass(frozen=True)
 class Hints(Record):
-    """What `ct.kernel(...)` takes: CTAs an SM should hold (1-32), CTAs in a cluster, -O level 0-3.
+    """What `ct.kernel(...)` takes: CTAs an SM should hold (1-32), CTAs in a cluster, -O level 0-3, warps
+    that compute (cuda-tile 1.4 and newer).
 
     None leaves what the kernel's own decorator says.
     """
@@ -84,6 +89,17 @@ class Hints(Record):
     occupancy: int | None = None
     num_ctas: int | None = None
     opt_level: int | None = 3
+    num_worker_warps: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Without what came later and is not asked for, so that a cell keeps its id."""
+        plain = super().to_json()
+        if self.num_worker_warps is None:
+            del plain["num_worker_warps"]
+        return plain
+
+
+HINT_NAMES = tuple(field.name for field in fields(Hints))
 
 
 @dataclass(frozen=True)

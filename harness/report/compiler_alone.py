@@ -9,6 +9,7 @@ from harness.model import CellResult, Verdict
 from harness.report.jsonl import row
 
 _TREE = "backend/nvidia/cu13"
+_DISASSEMBLER = "nvidia-cuda-nvdisasm"
 
 
 def compiler_alone(result: CellResult, bytecode: str | None = None) -> tuple[str, ...]:
@@ -25,7 +26,7 @@ def compiler_alone(result: CellResult, bytecode: str | None = None) -> tuple[str
     asked, decorated = result.cell.case.hints.opt_level, trace.opt_level
     level = next((value for value in (asked, decorated) if value is not None), 3)
     pins = [f"{COMPONENTS[name]}=={version}" for name, version in components.items() if version]
-    commands = [["uv", "pip", "install", "--target", "backend", *pins]]
+    commands = [["python", "-m", "pip", "install", "--target", "backend", *pins, _DISASSEMBLER]]
     if components["tileiras"].startswith("13.1."):
         # This one looks for libnvvm where no package puts it.
         commands.append(["mkdir", "-p", f"{_TREE}/nvvm/lib64"])
@@ -33,5 +34,5 @@ def compiler_alone(result: CellResult, bytecode: str | None = None) -> tuple[str
     source = bytecode or f"{sha256}.bc"
     tileiras = [f"{_TREE}/bin/tileiras", source, "-o", "kernel.cubin", "--gpu-name", result.cell.arch]
     commands.append([*tileiras, f"-O{level}", "--lineinfo"])
-    commands.append(["nvdisasm", "-g", "-c", "kernel.cubin"])
+    commands.append([f"{_TREE}/bin/nvdisasm", "-g", "-c", "kernel.cubin"])
     return tuple(map(shlex.join, commands))

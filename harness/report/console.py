@@ -14,6 +14,7 @@ from rich.text import Text
 
 from harness.bits import BitReport, compare_bits, sentences
 from harness.cluster import AdviceGroup, Finding, advice_groups, findings
+from harness.command_text import HERE, Place
 from harness.known_issues.assess import NOTHING_KNOWN, Assessment, Seen
 from harness.model import CellResult, Verdict
 from harness.report.progress import Progress
@@ -43,8 +44,9 @@ def render_summary(
     seconds: float | None = None,
     quiet: bool = False,
     known: Assessment = NOTHING_KNOWN,
+    place: Place = HERE,
 ) -> None:
-    """Print a run: `out_paths` are the files written, `seconds` its wall time.
+    """Print a run: `out_paths` are the files written, `seconds` its wall time, `place` where they lie.
 
     `quiet` leaves the tables and the advice out.
     """
@@ -53,12 +55,12 @@ def render_summary(
             _print_grid(grid, console)
     found = findings(results)
     for number, finding in enumerate(found, 1):
-        _print_finding(number, finding, console, known)
+        _print_finding(number, finding, console, known, place)
     for seen in known.loud:
-        _print_news(seen, console)
+        _print_news(seen, console, place)
     remarks = advice_groups(results)
     if remarks and not quiet:
-        _print_advice(remarks, console)
+        _print_advice(remarks, console, place)
     if not quiet:
         _print_bits(compare_bits(results), console)
     if known.stale and not quiet:
@@ -139,7 +141,7 @@ def _legend(grid: Grid) -> str:
 # --- sentences --------------------------------------------------------------------------------
 
 
-def _print_finding(number: int, finding: Finding, console: Console, known: Assessment) -> None:
+def _print_finding(number: int, finding: Finding, console: Console, known: Assessment, place: Place) -> None:
     ascii_only = is_ascii(console)
     look = LOOKS[finding.verdict]
     symbol = look.ascii if ascii_only else look.symbol
@@ -156,12 +158,12 @@ def _print_finding(number: int, finding: Finding, console: Console, known: Asses
     lines = [("what", finding.summary), ("where", _where(finding.kernels, finding.settings, finding.archs))]
     if finding.is_about_versions:
         lines.append(("versions", finding.versions.sentence))
-    lines.append(("blame", finding.component or "not known"))
-    lines.append(("more", f"python -m harness explain {finding.example}"))
+    lines.append(("blame", finding.blame))
+    lines.append(("more", _Command(place.explain(finding.example))))
     _print_pairs(lines, console, ascii_only)
 
 
-def _print_news(seen: Seen, console: Console) -> None:
+def _print_news(seen: Seen, console: Console, place: Place) -> None:
     """A known issue that is not as its entry says."""
     ascii_only = is_ascii(console)
     symbol = LOOKS[Verdict.HANG].ascii if ascii_only else LOOKS[Verdict.HANG].symbol
@@ -169,10 +171,10 @@ def _print_news(seen: Seen, console: Console) -> None:
     title = Text(plain(f"{symbol} {seen.text}", ascii_only), style=LOOKS[Verdict.HANG].style)
     title.append(f"  {count_text(len(seen.cells), 'cell')}", style="dim")
     console.print(title)
-    _print_pairs([("more", f"python -m harness explain {seen.cells[0]}")], console, ascii_only)
+    _print_pairs([("more", _Command(place.explain(seen.cells[0])))], console, ascii_only)
 
 
-def _print_advice(groups: Iterable[AdviceGroup], console: Console) -> None:
+def _print_advice(groups: Iterable[AdviceGroup], console: Console, place: Place) -> None:
     ascii_only = is_ascii(console)
     console.print()
     console.print(Text(f"{ADVICE_MARK} Advice (fails nothing)", style="bold yellow"))
@@ -184,7 +186,7 @@ def _print_advice(groups: Iterable[AdviceGroup], console: Console) -> None:
             (group.kind, f"{group.texts[0]}{variants}; {count_text(len(group.cells), 'cell')}"),
             ("", _where((), group.settings, group.archs)),
             ("", group.versions.sentence),
-            ("", f"python -m harness explain {group.example}"),
+            ("", _Command(place.explain(group.example))),
         ]
     _print_pairs(lines, console, ascii_only)
 
@@ -207,13 +209,23 @@ def _where(kernels: Sequence[str], settings: str, archs: Sequence[str]) -> str:
     return " · ".join(filter(None, [", ".join(kernels), settings, ", ".join(archs)]))
 
 
-def _print_pairs(lines: Iterable[tuple[str, str]], console: Console, ascii_only: bool) -> None:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True, style="dim", min_width=8)
-    table.add_column(overflow="fold")
+class _Command(str):
+    """A text that is never folded, so that it can be pasted."""
+
+
+def _print_pairs(lines: Sequence[tuple[str, str]], console: Console, ascii_only: bool) -> None:
+    width = max(8, *(len(name) for name, _ in lines))
     for name, text in lines:
-        table.add_row(name, Text(plain(text, ascii_only)))
-    console.print(Padding(table, (0, 0, 0, 2)))
+        shown = Text(plain(text, ascii_only))
+        if isinstance(text, _Command):
+            head = Text.assemble("  ", (name.ljust(width), "dim"), "  ")
+            console.print(head.append_text(shown), soft_wrap=True)
+            continue
+        table = Table.grid(padding=(0, 2))
+        table.add_column(no_wrap=True, style="dim", min_width=width)
+        table.add_column(overflow="fold")
+        table.add_row(name, shown)
+        console.print(Padding(table, (0, 0, 0, 2)))
 
 
 def _print_totals(

@@ -42,7 +42,7 @@ def explain(
         _resources(story, result.inspection)
         if result.inspection.books is not None:
             _books(story, result.inspection.books, sass_context)
-    _blame(story, result)
+    _blame(story, result, finding)
     if result.judgement.advice:
         story.heading("Advice")
         story.pairs((remark.kind, remark.text) for remark in result.judgement.advice)
@@ -203,13 +203,14 @@ def _books(story: _Story, books: PoolBooks, sass_context: SassContext | None) ->
         story.listing(around or [site.text])
 
 
-def _blame(story: _Story, result: CellResult) -> None:
+def _blame(story: _Story, result: CellResult, finding: Finding | None) -> None:
     why = result.judgement.evidence.get("blame")
     asked = result.judgement.evidence.get("ptx")
     if result.judgement.component is None and why is None:
         return
     story.heading("Blame")
-    facts: list[tuple[str, object]] = [("component", result.judgement.component or "not known")]
+    component = finding.blame if finding is not None else result.judgement.component or "not known"
+    facts: list[tuple[str, object]] = [("component", component)]
     if why:
         facts.append(("because", why))
     story.pairs(facts)

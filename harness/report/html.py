@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness.cluster import AdviceGroup, Finding, advice_groups, value_text
+from harness.command_text import HERE, Place
 from harness.legible import legible
 from harness.model import CellResult, Verdict
 from harness.report.files import write_atomically
@@ -37,6 +37,7 @@ from harness.report.words import LOOKS, count_text
 from harness.store import FILE_NAME as STORE_NAME
 
 _SCRIPTS = ("dom", "state", "cells", "matrix", "evidence", "charts", "main")
+_CELL = "CELL"
 _DECISIONS = {"go": "good", "no-go": "bad"}
 _SHOWN_FINDINGS = 12
 _SAID_ABOVE = ("cells", "verdicts")
@@ -46,6 +47,7 @@ _COMPONENTS = {
     "nvvm": "the code generator (libnvvm) of cuda-toolkit, run inside tileiras",
     "ptxas": "the PTX assembler of cuda-toolkit, run by tileiras",
     "kernel": "the kernel's own file; no compiler has seen it yet",
+    "matrix": "which describes the kernel otherwise than it is",
 }
 
 
@@ -57,16 +59,19 @@ def write_html(
     facts: dict[str, Any] | None,
     gate: dict[str, Any] | None = None,
     sass_of: SassOf | None = None,
+    store: Path | None = None,
 ) -> None:
     """Write the report of a run, whole or not at all. Raises OSError.
 
     `facts` are figures about the run itself, shown at the end. `gate`, where a gate judged this run,
     has "decision" ("go", "no-go" or "cannot tell") and "reasons", each with "kind", "text", "cells" (ids)
     and "command".
-    `sass_of` reads machine code around the register-pool instructions of findings.
+    `sass_of` reads machine code around the register-pool instructions of findings, `store` is where the
+    run's compilers are, unless at the default. Where the page lies beside results, commands name them.
     """
+    place = Place(path.parent, store) if (path.parent / STORE_NAME).is_file() else HERE
     write_atomically(
-        path, render_html(results, title=title, facts=facts, gate=gate, sass_of=sass_of, out=path.parent)
+        path, render_html(results, title=title, facts=facts, gate=gate, sass_of=sass_of, place=place)
     )
 
 
@@ -77,21 +82,23 @@ def render_html(
     facts: dict[str, Any] | None,
     gate: dict[str, Any] | None = None,
     sass_of: SassOf | None = None,
-    out: Path | None = None,
+    place: Place = HERE,
 ) -> str:
-    """The page as text. Where `out` holds a result store, commands name it."""
+    """The page as text."""
     found = group_findings(results)
     strips = Strips(results)
     cells = {result.cell.id: result for result in results}
-    suffix = f" --out {shlex.quote(str(out))}" if out is not None and (out / STORE_NAME).is_file() else ""
     first_look, blocks = page_data(results, found, sass_of)
-    first_look["explain"] = {"prefix": "python -m harness explain ", "suffix": suffix}
+    before, after = place.explain(_CELL).split(_CELL)
+    first_look["explain"] = {"prefix": before, "suffix": after}
 
     def group(item: Finding | AdviceGroup) -> _Group:
         example = cells[item.example]
-        command = f"python -m harness explain {item.example}{suffix}"
+        command = place.explain(item.example)
         what = _without_heading(example) if isinstance(item, Finding) else ""
-        return _Group(item, what, where_text(item), _blame(example), strips.of(item), _name(example), command)
+        return _Group(
+            item, what, where_text(item), _blame(item, example), strips.of(item), _name(example), command
+        )
 
     script = Markup("\n".join(_part(f"{name}.js") for name in _SCRIPTS))
     style = Markup(_part("report.css"))
@@ -201,12 +208,10 @@ def _without_heading(result: CellResult) -> str:
     return rest[:1].upper() + rest[1:]
 
 
-def _blame(result: CellResult) -> str:
-    component = result.judgement.component
-    if component is None:
-        return "not known"
-    words = component + (f", {_COMPONENTS[component]}" if component in _COMPONENTS else "")
-    why = result.judgement.evidence.get("blame")
+def _blame(item: Finding | AdviceGroup, example: CellResult) -> str:
+    named = item.blame if isinstance(item, Finding) else example.judgement.component or "not known"
+    words = named + (f", {_COMPONENTS[named]}" if named in _COMPONENTS else "")
+    why = example.judgement.evidence.get("blame")
     return f"{words}: {why}" if why else words
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.assumptions import assumptions, telling
 from harness.cluster import AdviceGroup, Finding, arch_key, findings, shape_text, value_text
 from harness.legible import legible, legible_json
 from harness.model import Case, CellResult, Verdict
@@ -69,6 +70,9 @@ def page_data(
     answers = Vocabulary({})
     verdicts = list(Verdict)
     cases: dict[Case, int] = {}
+    apart = telling(
+        (result.cell.case for result in results), lambda case: (case.kernel, *_axes(case).items())
+    )
     cells: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
     sass = _Disassembly(sass_of)
     for result in results:
@@ -97,7 +101,7 @@ def page_data(
             column.append(values[name])
     return {
         "cells": cells,
-        "cases": legible_json([_case(case, kernels, dtypes) for case in cases]),
+        "cases": legible_json([_case(case, kernels, dtypes, apart) for case in cases]),
         "kernels": legible_json(kernels.texts),
         "dtypes": legible_json(dtypes.texts),
         "summaries": [_cut(legible(text)) for text in summaries.texts],
@@ -165,11 +169,16 @@ def group_findings(results: Sequence[CellResult]) -> tuple[Finding, ...]:
 # --- inside -----------------------------------------------------------------------------------
 
 
-def _case(case: Case, kernels: Vocabulary, dtypes: Vocabulary) -> dict[str, Any]:
+def _case(case: Case, kernels: Vocabulary, dtypes: Vocabulary, apart: Sequence[str]) -> dict[str, Any]:
+    told = assumptions(case)
+    axes = _axes(case) | {name: told[name] for name in apart if name in told}
+    return {"kernel": kernels[case.kernel], "dtype": dtypes[case.dtype], "axes": axes}
+
+
+def _axes(case: Case) -> dict[str, str]:
     axes = {"shape": shape_text(case.shape), "dtype": case.dtype}
     axes |= {name: value_text(value) for name, value in case.settings.items()}
-    axes |= {"layout": case.layout, "values": case.values, "seed": str(case.seed)}
-    return {"kernel": kernels[case.kernel], "dtype": dtypes[case.dtype], "axes": axes}
+    return axes | {"layout": case.layout, "values": case.values, "seed": str(case.seed)}
 
 
 def _look(verdict: Verdict) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from harness.legible import legible
 from harness.model import (
+    HINT_NAMES,
     Advice,
     Case,
     Cell,
@@ -76,6 +77,7 @@ def row(result: CellResult) -> dict[str, Any]:
             "spill_instructions": inspection.spill_instructions,
         },
         "seconds": seconds(result),
+        "kernel_sha256": result.kernel_sha256,
         "bytecode_sha256": result.trace.bytecode_sha256 if result.trace else None,
         "bytecode_version": result.trace.bytecode_version if result.trace else None,
         "cubin_sha256": result.compile.cubin_sha256 if result.compile else None,
@@ -132,6 +134,7 @@ def result_of(row: Mapping[str, Any], known: Mapping[str, Cell]) -> CellResult:
             for name in ("cuda_tile", "cuda_toolkit")
             if row.get(f"{name}_resolved")
         },
+        kernel_sha256=row.get("kernel_sha256"),
     )
 
 
@@ -147,7 +150,7 @@ def _abridged(row: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _cell(row: Mapping[str, Any]) -> Cell:
     settings = dict(row["hints"])
-    hints = Hints.from_json({name: settings.pop(name) for name in Hints().to_json() if name in settings})
+    hints = Hints.from_json({name: settings.pop(name) for name in HINT_NAMES if name in settings})
     own = {
         name: settings.pop(name) for name in ("bytecode_version", "calling_convention") if name in settings
     }

@@ -28,10 +28,12 @@ from typing import Any
 import junitparser
 from junitparser import xunit2
 
+from harness.assumptions import shown, telling
 from harness.cluster import arch_key, shape_text, value_text
+from harness.command_text import HERE, Place
 from harness.known_issues.assess import NOTHING_KNOWN, Assessment
 from harness.legible import legible
-from harness.model import CellResult, Verdict, canonical_json
+from harness.model import Case, CellResult, Verdict, canonical_json
 from harness.report.files import write_atomically
 from harness.report.jsonl import row, seconds
 from harness.report.words import reported
@@ -48,9 +50,11 @@ _SKIPPED = (Verdict.SKIPPED, Verdict.UNSUPPORTED)
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def write_junit(results: Iterable[CellResult], path: Path, known: Assessment = NOTHING_KNOWN) -> None:
-    """Write the report of these results. Raises OSError."""
-    write_document(build(results, known), path)
+def write_junit(
+    results: Iterable[CellResult], path: Path, known: Assessment = NOTHING_KNOWN, place: Place = HERE
+) -> None:
+    """Write the report of these results, which lie at `place`. Raises OSError."""
+    write_document(build(results, known, place), path)
 
 
 def write_document(document: xunit2.JUnitXml, path: Path) -> None:
@@ -62,14 +66,16 @@ def write_document(document: xunit2.JUnitXml, path: Path) -> None:
     write_atomically(path, text)
 
 
-def build(results: Iterable[CellResult], known: Assessment = NOTHING_KNOWN) -> xunit2.JUnitXml:
+def build(
+    results: Iterable[CellResult], known: Assessment = NOTHING_KNOWN, place: Place = HERE
+) -> xunit2.JUnitXml:
     """The document, with suites and cases in the order of the results."""
     suites: dict[str, list[CellResult]] = {}
     for result in results:
         suites.setdefault(_suite_name(result), []).append(result)
-    document, budget = xunit2.JUnitXml("harness"), _Budget()
+    document, run = xunit2.JUnitXml("harness"), _Run(known, place, _ALL_EVIDENCE)
     for name, members in sorted(suites.items(), key=lambda item: _suite_order(item[1][0])):
-        document.add_testsuite(_suite(name, members, known, budget))
+        document.add_testsuite(_suite(name, members, run))
     document.update_statistics()  # type: ignore[no-untyped-call]
     return document
 
@@ -89,12 +95,13 @@ def _suite_order(result: CellResult) -> tuple[str, tuple[int, str], str]:
     return result.cell.toolchain.name, arch_key(result.cell.arch), device.name if device else ""
 
 
-def _suite(name: str, results: Sequence[CellResult], known: Assessment, budget: _Budget) -> xunit2.TestSuite:
+def _suite(name: str, results: Sequence[CellResult], run: _Run) -> xunit2.TestSuite:
     suite = xunit2.TestSuite(name)  # type: ignore[no-untyped-call]
+    apart = telling((result.cell.case for result in results), _name)
     for key, value in _suite_properties(results):
         suite.add_property(xml_text(key), xml_text(value))
     for result in results:
-        suite.add_testcase(reported(result, lambda told: _case(told, known, budget)))
+        suite.add_testcase(reported(result, lambda told: _case(told, run, apart)))
     suite.update_statistics()  # type: ignore[no-untyped-call]
     suite.time = round(suite.time, 3)
     return suite
@@ -126,33 +133,40 @@ def _cell_properties(result: CellResult) -> Iterable[tuple[str, object]]:
         yield "cubin_sha256", result.compile.cubin_sha256
 
 
-def _case(result: CellResult, known: Assessment, budget: _Budget) -> xunit2.TestCase:
-    case, cell = result.cell.case, result.cell
+def _name(case: Case) -> tuple[str, str]:
+    """A case's class and name, as far as its settings go."""
     settings = " ".join(f"{name}={value_text(value)}" for name, value in case.settings.items())
+    return case.kernel, " ".join(filter(None, [shape_text(case.shape), case.dtype, settings]))
+
+
+def _case(result: CellResult, run: _Run, apart: Sequence[str]) -> xunit2.TestCase:
+    case, cell = result.cell.case, result.cell
+    kernel, name = _name(case)
     stages = seconds(result)
     time = sum(stages.get(stage, 0.0) for stage in ("trace", "compile", "inspect", "execute"))
     made = xunit2.TestCase(
-        xml_text(" ".join(filter(None, [shape_text(case.shape), case.dtype, settings, f"[{cell.id}]"]))),
-        classname=xml_text(case.kernel),
+        xml_text(" ".join([name, *shown(case, apart), f"[{cell.id}]"])),
+        classname=xml_text(kernel),
         time=round(time, 3),
     )
-    outcome = _outcome(result, known)
+    outcome = _outcome(result, run)
     if outcome is not None:
         made.append(outcome)  # type: ignore[no-untyped-call]
     for attempt in _attempts(result):
         made.add_interim_result(attempt)
     remarks = [f"advice: {remark.kind}: {remark.text}" for remark in result.judgement.advice]
-    told = [] if result.verdict.is_good else [f"evidence: {budget.cut(canonical_json(_evidence(result)))}"]
+    told = [] if result.verdict.is_good else [f"evidence: {run.cut(canonical_json(_evidence(result)))}"]
     made.system_out = xml_text("\n".join([result.judgement.summary, *remarks, *told]))
     return made
 
 
-def _outcome(result: CellResult, known: Assessment) -> junitparser.junitparser.FinalResult | None:
+def _outcome(result: CellResult, run: _Run) -> junitparser.junitparser.FinalResult | None:
     judgement, verdict = result.judgement, result.verdict
     message = xml_text(judgement.summary)
+    known, explained = run.known, run.place.explain(result.cell.id)
     gone = next((seen for seen in known.fixed if result.cell.id in seen.cells), None)
     if gone is not None:
-        return _told(junitparser.Failure(xml_text(gone.text), "fixed"), result)
+        return _told(junitparser.Failure(xml_text(gone.text), "fixed"), result, explained)
     if verdict.is_good:
         return None
     if verdict in _SKIPPED:
@@ -160,11 +174,11 @@ def _outcome(result: CellResult, known: Assessment) -> junitparser.junitparser.F
     if result.cell.id in known.expected:
         return junitparser.Skipped(xml_text(f"known issue {known.expected[result.cell.id]}: {message}"))
     kind = junitparser.Error if verdict in _ERRORS else junitparser.Failure
-    return _told(kind(message, str(verdict)), result)
+    return _told(kind(message, str(verdict)), result, explained)
 
 
 def _told(
-    outcome: junitparser.junitparser.FinalResult, result: CellResult
+    outcome: junitparser.junitparser.FinalResult, result: CellResult, explained: str
 ) -> junitparser.junitparser.FinalResult:
     """With what is shown at once: the rest is in the case's output."""
     outcome.text = xml_text(
@@ -172,7 +186,7 @@ def _told(
             [
                 f"signature: {result.judgement.signature or 'none'}",
                 *(f"proof: {line}" for line in result.judgement.evidence.get("proof", ())),
-                f"explain: python -m harness explain {result.cell.id}",
+                f"explain: {explained}",
             ]
         )
     )
@@ -209,10 +223,13 @@ def _evidence(result: CellResult) -> dict[str, Any]:
 
 
 @dataclass
-class _Budget:
-    """Characters of evidence that the file may still hold."""
+class _Run:
+    """What is known of a run's faults, where its results lie, and how many characters of evidence the file
+    may still hold."""
 
-    left: int = _ALL_EVIDENCE
+    known: Assessment
+    place: Place
+    left: int
 
     def cut(self, evidence: str) -> str:
         kept = evidence[: min(_EVIDENCE, self.left)]

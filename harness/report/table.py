@@ -1,7 +1,8 @@
 """The table of a run as values: which rows, which columns, what may be merged. Pure.
 
-Rows are settings, columns backends × architectures. Frontends (cuda-tile versions) whose answers are
-equal everywhere share one grid; where they differ each gets its own.
+Rows are settings, and assumptions where nothing else tells cases apart; columns are backends ×
+architectures. Frontends (cuda-tile versions) whose answers are equal everywhere share one grid; where
+they differ each gets its own.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from harness.assumptions import assumptions, telling
 from harness.cluster import arch_key, shape_text, value_text
-from harness.model import Case, CellResult, Verdict
+from harness.model import HINT_NAMES, Case, CellResult, Verdict
 from harness.version_span import version_key
 
 
@@ -115,6 +117,7 @@ def _answer(result: CellResult) -> object:
 
 
 def _axis_values(case: Case) -> dict[str, str]:
+    """Of the settings; `assumptions` has what else may be an axis."""
     values = {"kernel": case.kernel, "shape": shape_text(case.shape), "dtype": case.dtype}
     values |= {name: value_text(value) for name, value in case.settings.items()}
     return values | {"layout": case.layout, "values": case.values, "seed": str(case.seed)}
@@ -126,9 +129,11 @@ def _split_axes(cases: Sequence[Case]) -> tuple[str, tuple[str, ...]]:
     names = dict.fromkeys(name for values in all_values for name in values)
     seen = {name: {values.get(name, "") for values in all_values} for name in names}
     shared = [next(iter(seen[name])) for name in ("kernel", "shape", "dtype") if len(seen[name]) == 1]
-    return " · ".join(filter(None, shared)), tuple(name for name in names if len(seen[name]) > 1)
+    further = telling(cases, lambda case: frozenset(_axis_values(case).items()))
+    varying = (name for name in names if len(seen[name]) > 1)
+    return " · ".join(filter(None, shared)), (*varying, *further)
 
 
 def _row(result: CellResult, axes: tuple[str, ...]) -> tuple[str, ...]:
-    values = _axis_values(result.cell.case)
-    return tuple(values.get(axis, "") for axis in axes)
+    values = {**assumptions(result.cell.case), **_axis_values(result.cell.case)}
+    return tuple(values.get(axis, value_text(None) if axis in HINT_NAMES else "") for axis in axes)

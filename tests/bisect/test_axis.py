@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.bisect.versions import Axis, BisectError, plan_axis
+from harness.bisect.versions import Axis, BisectError, default_over, plan_axis
 from harness.model import Toolchain
 
 TOOLKITS = {
@@ -62,6 +62,12 @@ def test_versions_are_one_where_the_suspected_component_is_the_same() -> None:
     assert own.stands_for == ("13.3.0", "13.3.1")
     assert own.toolchain == Toolchain("own", "1.5.0", "13.3.0"), "the cell's own toolchain is what is bad"
     assert found.candidates[3].toolchain.cuda_toolkit == "13.4.3", "elsewhere the newest stands for all"
+
+
+@pytest.mark.parametrize("component", ["cuda-tile", "kernel", "matrix"])
+def test_what_a_frontend_refuses_is_searched_for_over_frontends(component: str) -> None:
+    assert default_over(component) == "cuda-tile"
+    assert default_over("ptxas") == "cuda-toolkit"
 
 
 def test_the_frontend_axis_keeps_the_backend() -> None:

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from harness.bundle import Bundle, write_bundle
 from harness.cli import app
-from harness.commands.run import REPORTS
 from harness.matrix import Timeouts
 from harness.model import CellResult
+from harness.report.reports import REPORTS
 
 
 def test_sigterm_reports_every_planned_cell(

@@ -7,6 +7,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ import pytest
 from typer.testing import CliRunner
 
 from harness.cli import app
-from harness.commands.run import REPORTS
 from harness.judge import judge_not_run
-from harness.model import Cell, CellResult
+from harness.kernels import get
+from harness.model import Cell, CellResult, Judgement, Verdict
 from harness.pipeline import Counters
+from harness.report.reports import REPORTS
 from harness.toolchain import open_store
 
 MATRIX = """
@@ -81,6 +83,24 @@ def test_an_interrupted_run_reports_every_planned_cell(command: Command, tmp_pat
     assert [row["verdict"] for row in rows] == ["not_run"] * CELLS
     assert sum("the run was interrupted" in row["summary"] for row in rows) == CELLS - 1
     assert all((tmp_path / "out" / name).is_file() for name in REPORTS)
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_what_an_interrupted_run_found_counts_only_for_the_same_source(
+    command: Command, edited: bool
+) -> None:
+    asked: list[int] = []
+
+    def first_alone(cells: Sequence[Cell], report: Callable[[CellResult], None]) -> None:
+        asked.append(len(cells))
+        source = get(cells[0].case.kernel).source().sha256
+        found = CellResult(cells[0], Judgement(Verdict.COMPILES, None, "."))
+        report(replace(found, kernel_sha256="0" * 64 if edited else source))
+        raise KeyboardInterrupt
+
+    for _ in range(2):
+        assert command(first_alone).exit_code == 130
+    assert asked == [CELLS, CELLS if edited else CELLS - 1]
 
 
 def test_an_interrupted_gate_cannot_tell_and_reports(command: Command, tmp_path: Path) -> None:

@@ -94,6 +94,15 @@ def test_bytecode_is_kept_and_names_only_the_canonical_file(tracer: Tracer, cach
     assert tracer.cpu_seconds > 0.01
 
 
+def test_a_hint_that_this_version_refuses_is_unsupported(tracer: Tracer, spec: Make) -> None:
+    """A matrix takes what the newest frontend does."""
+    outcome = trace(tracer, spec("fine", hints=Hints(occupancy=32)))
+    assert (outcome.status, outcome.message) == ("unsupported", "occupancy should be at most 16")
+    outcome = trace(tracer, spec("fine", hints=Hints(num_worker_warps=8)))
+    told = "cuda-tile 0.0.fake knows no hint 'num_worker_warps'"
+    assert (outcome.status, outcome.message) == ("unsupported", told)
+
+
 def test_hints_left_out_stay_as_written(tracer: Tracer, cache: Cache, spec: Make) -> None:
     outcome = trace(tracer, spec("fine"))
     assert outcome.bytecode_sha256 is not None
@@ -193,9 +202,9 @@ def test_what_this_version_lacks_is_unsupported(
 
 
 def test_requests_that_do_not_fit_are_errors(tracer: Tracer, spec: Make) -> None:
-    def message(*arguments: object) -> str:
+    def message(*arguments: object, stage: str = "trace") -> str:
         outcome = trace(tracer, spec(*arguments))
-        assert outcome.status == "error"
+        assert (outcome.status, outcome.stage) == ("error", stage)
         return outcome.message
 
     path = spec("fine").source.path
@@ -206,10 +215,10 @@ def test_requests_that_do_not_fit_are_errors(tracer: Tracer, spec: Make) -> None
     assert message("not_a_kernel") == (
         f"'not_a_kernel' in {path} is not a kernel but 'int'; decorate it with @ct.kernel"
     )
-    assert message("fine", Constant("a", 1), Constant("b", 2)) == (
+    assert message("fine", Constant("a", 1), Constant("b", 2), stage="signature") == (
         "kernel 'fine' takes 1 parameters (x), but the signature describes 2 (a, b)"
     )
-    assert message("fine", Constant("x", "text")) == (
+    assert message("fine", Constant("x", "text"), stage="signature") == (
         "invalid signature: Unexpected constant value type <class 'str'>"
     )
 
@@ -265,6 +274,7 @@ def test_a_module_that_cannot_be_imported_is_a_user_error(
     assert (outcome.status, outcome.error_type, outcome.stage) == ("error", error_type, "import")
     assert words in outcome.message and len(outcome.message) < 20_000
     (outcome.message + outcome.traceback).encode("utf-8")
+    assert "tracer_worker.py" not in outcome.traceback, "where the lab called from is not what went wrong"
 
 
 @pytest.mark.parametrize(

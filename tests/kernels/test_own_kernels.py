@@ -15,11 +15,12 @@ from harness.execute.protocol import ArrayValue, ScalarValue, Timeouts
 from harness.kernels import get
 from harness.matrix import load_matrix
 from harness.matrix.expand import is_own
-from harness.model import Array, Constant, Inspection, ScalarParameter
+from harness.matrix.words import DTYPES, VALUES
+from harness.model import HINT_NAMES, Array, Constant, Inspection, ScalarParameter
 from harness.plan import plan
 
 PAGE = (Path(__file__).parents[2] / "docs" / "kernels.md").read_text()
-KERNEL, MATRIX, DEVICE = re.findall(r"```(?:python|toml)\n(.*?)```", PAGE, re.DOTALL)
+KERNEL, MATRIX, FURTHER, DEVICE = re.findall(r"```(?:python|toml)\n(.*?)```", PAGE, re.DOTALL)
 INSPECTION = Inspection("double", "sm_90", 32, 128, 0, 0)
 
 
@@ -49,6 +50,26 @@ def test_parameters_without_a_shape_assume_alignment_and_no_extents(folder: Path
     )
 
 
+def test_every_kind_of_parameter_is_shown(folder: Path) -> None:
+    (folder / "k.py").write_text("import cuda.tile as ct\n\n@ct.kernel\ndef k(xs, pair, RELU, EPS): ...\n")
+    head, _, _ = MATRIX.partition("[[case]]")
+    (folder / "further.toml").write_text(f'{head}[[case]]\nkernel = "k.py:k"\ndtype = "float32"\n{FURTHER}')
+    first, second = load_matrix(folder / "further.toml").cases
+    assert [type(parameter).__name__ for parameter in first.parameters] == [
+        "ArrayList",
+        "TupleParameter",
+        "Constant",
+        "Constant",
+    ]
+    assert [case.knobs for case in (first, second)] == [(("EPS", 1e-5), ("RELU", r)) for r in (True, False)]
+
+
+def test_the_page_names_every_word() -> None:
+    whole = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (16, 32)]
+    for word in (*DTYPES, *VALUES, *HINT_NAMES, "inout"):
+        assert word in whole or re.search(rf"\b{word}\b", PAGE), word
+
+
 def test_a_case_with_a_grid_is_launched_as_it_says(folder: Path) -> None:
     matrix = load_matrix(folder / "device.toml")
     cell = next(cell for cell in plan(matrix) if cell.device is not None)
@@ -71,6 +92,7 @@ def test_a_case_without_a_grid_says_that_it_has_none(folder: Path) -> None:
     cell = next(plan(load_matrix(folder / "matrix.toml")))
     told = nothing_to_launch(cell.case, get(cell.case.kernel, folder), 132)
     assert told == "kernel double.py:double does not say its launch grid"
+    assert nothing_to_launch(cell.case, get(cell.case.kernel, folder), None) == told, "without a GPU, too"
 
 
 def test_the_template_is_a_matrix_that_loads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -119,7 +119,7 @@ def test_nothing_is_a_file_without_issues(load: Load) -> None:
         ),
         (
             entry('arch = "sm_9"'),
-            'k.toml:6: [[issue]] #1, key "match", key "arch": unknown arch "sm_9"; did you mean "sm_90"?',
+            'k.toml:6: [[issue]] #1, key "match", key "arch": unknown arch "sm_9"; did you mean "sm_90" or "sm_90a"?',
         ),
         (
             entry('allow_tma = "yes"'),

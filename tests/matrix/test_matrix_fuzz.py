@@ -139,6 +139,7 @@ axes = {
     "occupancy": st.integers(1, 32) | st.just("default"),
     "num_ctas": st.sampled_from([1, 2, 4, 8, 16, "default"]),
     "opt_level": st.integers(0, 3),
+    "num_worker_warps": st.sampled_from([1, 2, 4, 8, 16, 32, "default"]),
     "latency": st.integers(1, 10),
     "tile_n": st.sampled_from([1, 64, 1024]),
     "eps": st.floats(0, 1),

@@ -33,7 +33,7 @@ arch = "sm_90"
 
 @pytest.fixture
 def write(tmp_path: Path) -> Path:
-    (tmp_path / "k.py").write_text("def k(): ...\n")
+    (tmp_path / "k.py").write_text("k = make_kernel()\n")
     return tmp_path / "matrix.toml"
 
 

@@ -31,7 +31,7 @@ parameters = [
 
 
 def load(tmp_path: Path, text: str) -> Case:
-    (tmp_path / "k.py").write_text("def scale(x, y, n, FACTOR): ...\n")
+    (tmp_path / "k.py").write_text("import cuda.tile as ct\n\n@ct.kernel\ndef scale(x, y, n, FACTOR): ...\n")
     path = tmp_path / "matrix.toml"
     path.write_text(HEAD + text)
     (case,) = load_matrix(path).cases
@@ -86,7 +86,7 @@ def test_what_is_wrong_with_it_is_said(tmp_path: Path, text: str, said: str) -> 
 
 
 def test_float64_needs_a_tolerance(tmp_path: Path) -> None:
-    (tmp_path / "k.py").write_text("def scale(x, y, n, FACTOR): ...\n")
+    (tmp_path / "k.py").write_text("import cuda.tile as ct\n\n@ct.kernel\ndef scale(x, y, n, FACTOR): ...\n")
     path = tmp_path / "matrix.toml"
     wide = HEAD.replace("float32", "float64") + 'grid = 1\nreference = {y = "x"}\n'
     path.write_text(wide)

@@ -23,15 +23,16 @@ def test_a_backend_is_installed_and_run_and_its_cubin_listed(make: Maker) -> Non
         shlex.split, compiler_alone(make.answer(make.cell()), "/some where/k")
     )
     assert install == [
-        *("uv", "pip", "install", "--target", "backend"),
+        *("python", "-m", "pip", "install", "--target", "backend"),
         *("nvidia-cuda-tileiras==13.3.36", "nvidia-nvvm==13.3.36", "nvidia-cuda-nvcc==13.3.36"),
+        "nvidia-cuda-nvdisasm",
     ]
     assert compile == [
         "backend/nvidia/cu13/bin/tileiras",
         "/some where/k",
         *("-o", "kernel.cubin", "--gpu-name", "sm_90", "-O3", "--lineinfo"),
     ]
-    assert disassemble == ["nvdisasm", "-g", "-c", "kernel.cubin"]
+    assert disassemble == ["backend/nvidia/cu13/bin/nvdisasm", "-g", "-c", "kernel.cubin"]
 
 
 def test_the_oldest_backend_finds_its_libnvvm_by_a_link(make: Maker) -> None:

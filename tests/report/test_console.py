@@ -56,11 +56,12 @@ def test_a_series_of_versions_is_shown_with_what_was_chosen(make: Maker) -> None
     assert ["13.3", "=", "13.3.1", "13.4.3"] in [line[-4:] for line in lines]
 
 
-@pytest.mark.parametrize("kind", ["infra_error", "import"])
+@pytest.mark.parametrize("kind", ["infra_error", "import", "trace", "signature"])
 def test_findings_that_no_version_is_to_blame_for_name_none(make: Maker, kind: str) -> None:
     text = rendered([no_fault_of_a_version(make, kind)])
     assert "affected" not in text and "Rejected by cuda.tile" not in text
-    assert f"blame     {'kernel' if kind == 'import' else 'harness'}" in text
+    blamed = {"infra_error": "harness", "signature": "matrix"}.get(kind, "kernel")
+    assert f"blame     {blamed}" in text
 
 
 def test_half_a_surrogate_pair_is_shown_as_a_mark() -> None:

@@ -49,7 +49,7 @@ def test_versions_are_told_as_written_and_as_chosen(make: Maker) -> None:
     assert any(line.split() == ["kernel", "rmsnorm.static_persistent", "bfloat16"] for line in lines)
 
 
-@pytest.mark.parametrize("kind", ["infra_error", "import"])
+@pytest.mark.parametrize("kind", ["infra_error", "import", "trace", "signature"])
 def test_findings_that_no_version_is_to_blame_for_name_none(make: Maker, kind: str) -> None:
     result = no_fault_of_a_version(make, kind)
     (finding,) = findings([result])
@@ -65,14 +65,15 @@ def test_commands_to_see_it_again(make: Maker) -> None:
     lines = told(make.answer(make.cell()), bytecode="/some where/k.bc")
     at = lines.index("See it again")
     commands = [shlex.split(line) for line in lines[at + 1 : at + 4]]
-    assert commands[0][:5] == ["uv", "pip", "install", "--target", "backend"]
+    assert commands[0][:6] == ["python", "-m", "pip", "install", "--target", "backend"]
+    assert "nvidia-cuda-nvdisasm" in commands[0]
     assert "nvidia-cuda-tileiras==13.3.36" in commands[0]
     assert commands[1] == [
         "backend/nvidia/cu13/bin/tileiras",
         "/some where/k.bc",
         *("-o", "kernel.cubin", "--gpu-name", "sm_90", "-O3", "--lineinfo"),
     ]
-    assert commands[2][0] == "nvdisasm"
+    assert commands[2][0] == "backend/nvidia/cu13/bin/nvdisasm"
 
 
 def test_the_oldest_backend_needs_a_link(make: Maker) -> None:

@@ -248,7 +248,7 @@ def test_hostile_texts_stay_texts(make: Maker) -> None:
     assert not any(name.startswith("on") or name == "style" for _, attrs in made.tags for name in attrs)
 
 
-@pytest.mark.parametrize("verdict", ["infra_error", "import"])
+@pytest.mark.parametrize("verdict", ["infra_error", "import", "trace", "signature"])
 def test_findings_that_no_version_is_to_blame_for_name_none(make: Maker, verdict: str) -> None:
     made = page([no_fault_of_a_version(make, verdict)])
     assert "Since when" not in made.text and "affected" not in made.text

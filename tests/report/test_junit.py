@@ -226,8 +226,7 @@ def test_evidence_is_cut_a_case_and_a_file(
         )
         for rows in range(1, 4)
     ]
-    budget = junit._Budget(10_000)
-    monkeypatch.setattr(junit, "_Budget", lambda: budget)
+    monkeypatch.setattr(junit, "_ALL_EVIDENCE", 10_000)
     write_junit(results, tmp_path / "junit.xml")
     (suite,) = JUnitXml.fromfile(str(tmp_path / "junit.xml"))
     kept = [case.system_out.count("y") for case in suite]
@@ -240,3 +239,9 @@ def test_names_are_unique(tmp_path: Path, lab_run: list[CellResult]) -> None:
     write_junit(lab_run, tmp_path / "junit.xml")
     names = [case.name for suite in JUnitXml.fromfile(str(tmp_path / "junit.xml")) for case in suite]
     assert len(names) == len(set(names)) == len(lab_run)
+
+
+def test_names_tell_apart_what_differs_in_its_parameters(make: Maker) -> None:
+    document = junit.build([make.result(make.own_cell(rank)) for rank in (1, 2)])
+    names = [case.name for suite in document for case in suite]
+    assert " x.rank=1 [" in names[0] and " x.rank=2 [" in names[1]

@@ -70,3 +70,18 @@ def test_a_part_of_one_architecture(lab_run: list[CellResult]) -> None:
     assert part.archs == ("sm_100",)
     assert len(part.columns) == 4
     assert len(part.cells) == 32
+
+
+def test_cases_that_differ_in_their_parameters_have_a_row_each(make: Maker) -> None:
+    """The last of them must not hide the others."""
+    good, bad = (make.own_cell(rank) for rank in (1, 2))
+    for results in (
+        [make.result(good), make.refused(bad, "trace")],
+        [make.refused(bad, "trace"), make.result(good)],
+    ):
+        (grid,) = grids(results)
+        assert grid.axes == ("x.rank",)
+        assert {row: str(result.verdict) for (row, _, _), result in grid.cells.items()} == {
+            ("1",): "compiles",
+            ("2",): "frontend_error",
+        }

@@ -25,6 +25,8 @@ class kernel:
         self._compiler_options = options or Options()
 
     def replace_hints(self, **hints):
+        if hints.get("occupancy", 0) > 16:
+            raise ValueError("occupancy should be at most 16")
         options = Options()
         options.__dict__.update(self._compiler_options.__dict__ | hints)
         return kernel(self._annotated_function.pyfunc, options)
