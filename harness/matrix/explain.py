@@ -24,7 +24,7 @@ def toml(value: Any) -> str:
     """A plain value as TOML on one line."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key} = {toml(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return "[" + ", ".join(map(toml, value)) + "]"
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)

@@ -67,7 +67,7 @@ def simpler_hints(hints: Hints) -> Iterator[Hints]:
     if hints == _NO_HINTS:
         return
     yield _NO_HINTS
-    for name in ("num_ctas", "opt_level", "occupancy"):
+    for name in ("num_worker_warps", "num_ctas", "opt_level", "occupancy"):
         if getattr(hints, name) != getattr(_NO_HINTS, name):
             yield replace(hints, **{name: getattr(_NO_HINTS, name)})
     for name in ("num_ctas", "occupancy"):

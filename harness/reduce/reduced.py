@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.matrix.explain import toml
 from harness.model import (
     Array,
     ArrayList,
@@ -18,7 +19,6 @@ from harness.model import (
     Specialization,
     Toolchain,
     TupleParameter,
-    canonical_json,
 )
 from harness.reduce.engine import End
 from harness.report.files import write_atomically
@@ -95,13 +95,13 @@ def matrix_text(reduced: Reduced) -> str:
         lines.append("[[toolchain]]")
         for key in ("cuda_tile", "cuda_toolkit", "tileiras", "nvvm", "ptxas"):
             if (value := getattr(chain, key)) is not None:
-                lines.append(f"{key} = {_toml(value)}")
+                lines.append(f"{key} = {toml(value)}")
         lines.append("")
-    lines += ["[target]", f"arch = {_toml(reduced.arch)}", "", "[[case]]"]
-    lines.append(f"kernel = {_toml(f'{KERNEL_FILE}:{reduced.function}')}")
+    lines += ["[target]", f"arch = {toml(reduced.arch)}", "", "[[case]]"]
+    lines.append(f"kernel = {toml(f'{KERNEL_FILE}:{reduced.function}')}")
     lines += [f"{name} = {value}" for name, value in given_hints(reduced.hints).items()]
     lines.append("parameters = [")
-    lines += [f"    {_toml({'name': p.name, **_described(p)})}," for p in reduced.parameters]
+    lines += [f"    {toml({'name': p.name, **_described(p)})}," for p in reduced.parameters]
     lines += ["]", "", "[timeouts]", f"compile = {reduced.deadline:g}", ""]
     return "\n".join(lines)
 
@@ -139,16 +139,6 @@ def _array(array: Array) -> dict[str, object]:
     if array.index_dtype != "int32":
         told["index_dtype"] = array.index_dtype
     return told
-
-
-def _toml(value: object) -> str:
-    """A value in TOML's inline notation; its basic strings are JSON's."""
-    match value:
-        case dict():
-            return "{" + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + "}"
-        case tuple() | list():
-            return "[" + ", ".join(map(_toml, value)) + "]"
-    return canonical_json(value)
 
 
 def write(reduced: Reduced, out: Path) -> list[Path]:

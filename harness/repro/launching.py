@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from math import prod
 
@@ -127,6 +128,13 @@ def _tensor(placement: Placement, normal: bool) -> str:
     return f"{base}.as_strided({placement.shape}, {placement.strides}, {placement.offset})"
 
 
+def number_text(value: Scalar) -> str:
+    """A number as Python code; infinities and NaN have no literal."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    return repr(value)
+
+
 def argument_words(parameters: tuple[Parameter, ...], launch: Launch) -> list[str]:
     """What stands in the argument tuple for every parameter, in order."""
     scalars = dict(launch.scalars)
@@ -134,9 +142,9 @@ def argument_words(parameters: tuple[Parameter, ...], launch: Launch) -> list[st
     for parameter in parameters:
         match parameter:
             case Constant():
-                words.append(repr(parameter.value))
+                words.append(number_text(parameter.value))
             case ScalarParameter():
-                words.append(repr(scalars[parameter.name]))
+                words.append(number_text(scalars[parameter.name]))
             case _:
                 words.append(parameter.name)
     return words

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import dedent, indent
 
 from harness.model import Array, ArrayList, Constant, Parameter, ScalarParameter, TupleParameter
+from harness.repro.launching import number_text
 
 _CLASSES = {
     Array: "ArrayConstraint",
@@ -71,13 +72,13 @@ def array(dtype, shape_divisible_by, stride_divisible_by, stride_constant, **mor
 
 
 def _parameter(parameter: Parameter) -> str:
-    return repr(parameter.value) if isinstance(parameter, Constant) else _constraint(parameter)
+    return number_text(parameter.value) if isinstance(parameter, Constant) else _constraint(parameter)
 
 
 def _constraint(parameter: Parameter) -> str:
     match parameter:
         case Constant():
-            return f"ConstantConstraint({parameter.value!r})"
+            return f"ConstantConstraint({number_text(parameter.value)})"
         case ScalarParameter():
             return f"ScalarConstraint({_dtype(parameter.dtype)})"
         case Array():

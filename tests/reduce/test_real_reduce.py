@@ -129,12 +129,12 @@ def test_ctrl_c_keeps_the_best_so_far_and_leaves_no_process(
     to = tmp_path / "reduced"
     script = textwrap.dedent(
         f"""
-        import sys
         from pathlib import Path
+        from harness.cli.leave import leave
         from harness.commands.reduce import Options, reduce_command
         options = Options(Path({str(tmp_path)!r}), Path({str(to)!r}), Path({str(cold_cubins)!r}),
                           matrix=Path({str(matrix)!r}), good="13.4.3", jobs=2)
-        sys.exit(reduce_command("13.3.1 sm_90", options))
+        leave(lambda: reduce_command("13.3.1 sm_90", options))
         """
     )
     child = subprocess.Popen(
