@@ -113,16 +113,17 @@ def launch():
     expected = reference(torch, x.double(), w.double(), 8, 256, 1e-06, 0.0, False, 10)
     given_y = y
     given_rstd = rstd
+    fences = {}
     launches = []
     for _ in range(3):
-        y = torch.full(given_y.shape, float("nan"), device="cuda").to(given_y.dtype)
-        rstd = torch.full(given_rstd.shape, float("nan"), device="cuda").to(given_rstd.dtype)
+        y, fences["y"] = fenced(torch, given_y)
+        rstd, fences["rstd"] = fenced(torch, given_rstd)
         ct.launch(torch.cuda.current_stream(), (132, 1, 1), static_persistent, (x, w, y, rstd, 8, 256, 1e-06, 0.0, False, 10))
         signal.alarm(LAUNCH_SECONDS)  # ends the process, also while it is inside the driver
         torch.cuda.synchronize()
         signal.alarm(0)
         launches.append({"y": y, "rstd": rstd})
-    problem = disagreement(launches, expected)
+    problem = disagreement(launches, expected) or overrun(fences)
     if problem:
         print(problem)
         sys.exit(DIFFERS)
@@ -215,6 +216,23 @@ def launch_apart(scratch: str) -> tuple[str, str]:
     if code == DIFFERS:
         return "differs", last_words(output)
     return "fails", last_words(output) if code is not None else f"nothing happened within {SECONDS:g} s"
+
+
+def fenced(torch: Any, given: Any) -> tuple[Any, Any]:
+    """An output that no kernel has written, and the memory behind it, which no kernel may write."""
+    fill = float("nan") if given.is_floating_point() else 77
+    base = torch.full((given.numel() + 64,), fill, device=given.device).to(given.dtype)
+    return base[: given.numel()].view(given.shape), base[given.numel() :]
+
+
+def overrun(fences: dict[str, Any]) -> str:
+    """Which outputs were written beyond their end, in a sentence; "" if none."""
+    found = []
+    for name, fence in ((name, one.double()) for name, one in fences.items()):
+        touched = ~(fence.isnan() | (fence == 77))
+        if touched.any():
+            found.append(f"{name}: {int(touched.sum())} elements behind its end were overwritten")
+    return "; ".join(found)
 
 
 def disagreement(launches: list[dict[str, Any]], expected: dict[str, Any]) -> str:

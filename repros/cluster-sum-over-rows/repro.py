@@ -72,15 +72,16 @@ def launch():
     y = torch.randn(1, 512, device="cuda").to(torch.float32)
     expected = reference(torch, x.double(), 512)
     given_y = y
+    fences = {}
     launches = []
     for _ in range(3):
-        y = torch.full(given_y.shape, float("nan"), device="cuda").to(given_y.dtype)
+        y, fences["y"] = fenced(torch, given_y)
         ct.launch(torch.cuda.current_stream(), (1, 1, 1), column_sum_of_one_row, (x, y, 512))
         signal.alarm(LAUNCH_SECONDS)  # ends the process, also while it is inside the driver
         torch.cuda.synchronize()
         signal.alarm(0)
         launches.append({"y": y})
-    problem = disagreement(launches, expected)
+    problem = disagreement(launches, expected) or overrun(fences)
     if problem:
         print(problem)
         sys.exit(DIFFERS)
@@ -172,6 +173,23 @@ def launch_apart(scratch: str) -> tuple[str, str]:
     if code == DIFFERS:
         return "differs", last_words(output)
     return "fails", last_words(output) if code is not None else f"nothing happened within {SECONDS:g} s"
+
+
+def fenced(torch: Any, given: Any) -> tuple[Any, Any]:
+    """An output that no kernel has written, and the memory behind it, which no kernel may write."""
+    fill = float("nan") if given.is_floating_point() else 77
+    base = torch.full((given.numel() + 64,), fill, device=given.device).to(given.dtype)
+    return base[: given.numel()].view(given.shape), base[given.numel() :]
+
+
+def overrun(fences: dict[str, Any]) -> str:
+    """Which outputs were written beyond their end, in a sentence; "" if none."""
+    found = []
+    for name, fence in ((name, one.double()) for name, one in fences.items()):
+        touched = ~(fence.isnan() | (fence == 77))
+        if touched.any():
+            found.append(f"{name}: {int(touched.sum())} elements behind its end were overwritten")
+    return "; ".join(found)
 
 
 def disagreement(launches: list[dict[str, Any]], expected: dict[str, Any]) -> str:
