@@ -22,8 +22,9 @@ from harness.reduce.reduced import RECORD_FILE, Reduced
 from harness.report.files import write_atomically
 from harness.repro.environment import environment
 from harness.repro.issue import Facts, issue, reproduction
-from harness.repro.new import Duplicate, Request, make
+from harness.repro.new import Duplicate, make
 from harness.repro.readme import where
+from harness.repro.request import Request
 from harness.repro.scrub import Scrubber
 from harness.repro.spec import Place, Repro, ReproError, load_all
 from harness.repro.verify import Check, Way, run_script, verify

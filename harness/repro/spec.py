@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,15 +13,12 @@ from pydantic import Field, ValidationError
 
 from harness.matrix import expand
 from harness.matrix.document import read_document
-from harness.matrix.explain import explain, toml
+from harness.matrix.explain import explain
 from harness.matrix.fields import Arch, Seconds, Table, Version
 from harness.matrix.problems import MatrixError, Problem
 from harness.matrix.rules import Text
 from harness.matrix.schema import CaseTable
-from harness.matrix.write import case_table
-from harness.model import Advice, Case, Cell, CellResult, Toolchain, Verdict
-from harness.oracle import Oracle, recall_oracle
-from harness.signature import is_mute, normalise
+from harness.model import Case, Cell, Toolchain, Verdict
 
 SPEC_FILE = "repro.toml"
 SCRIPT_FILE = "repro.py"
@@ -273,98 +269,3 @@ def _place(where: Path, place: PlaceTable, table: ReproTable, bad: bool) -> Plac
         raise ReproError(f"{where}: {text}")
     targets = table.targets if place.targets is None else place.targets
     return Place(bad, chain, place.packages, targets, place.code_sha256)
-
-
-# --- writing -----------------------------------------------------------------------------------
-
-
-def write_spec(repro: Repro) -> str:
-    """The text of the file."""
-    targets = _common_targets(repro)
-    lines = [
-        f"kind = {toml(repro.kind)}",
-        f"title = {toml(repro.title)}",
-        f"status = {toml(repro.status)}",
-        f"link = {toml(repro.link)}",
-        f"summary = {toml(repro.summary)}",
-        f"expected = {toml(repro.expected)}",
-        "",
-        "# What must hold: the oracle tells bad from good, and bad cells have this verdict.",
-        f"identity = {toml(repro.identity)}",
-        f"oracle = {toml(repro.oracle)}",
-    ]
-    lines += [f"{key} = {toml(getattr(repro, key))}" for key in _OPTIONAL if getattr(repro, key)]
-    lines += [f"deadline = {repro.deadline:g}", f"targets = {toml(list(targets))}"]
-    if repro.case is not None:
-        lines += ["", "[case]"]
-        for key, value in case_table(repro.case).items():
-            lines += _parameters(value) if key == "parameters" else [f"{key} = {toml(value)}"]
-    for place in repro.places:
-        lines += ["", "[[bad]]" if place.bad else "[[good]]", *_place_lines(place, targets)]
-    text = "\n".join(lines) + "\n"
-    tomllib.loads(text)
-    return text
-
-
-_OPTIONAL = ("verdict", "component", "origin", "observed", "bytecode_version")
-
-
-def _parameters(tables: list[dict[str, object]]) -> list[str]:
-    return ["parameters = [", *(f"    {toml(table)}," for table in tables), "]"]
-
-
-def _place_lines(place: Place, targets: tuple[str, ...]) -> Iterator[str]:
-    if place.toolchain is not None:
-        for key in ("cuda_tile", "cuda_toolkit", "tileiras", "nvvm", "ptxas"):
-            if getattr(place.toolchain, key) is not None:
-                yield f"{key} = {toml(getattr(place.toolchain, key))}"
-    else:
-        yield f"packages = {toml(list(place.packages))}"
-    if place.code_sha256 is not None:
-        yield f"code_sha256 = {toml(place.code_sha256)}"
-    if place.targets != targets:
-        yield f"targets = {toml(list(place.targets))}"
-
-
-def _common_targets(repro: Repro) -> tuple[str, ...]:
-    """The targets that most places share, so that fewest need their own."""
-    every = [place.targets for place in repro.places]
-    return max(every, key=lambda targets: (every.count(targets), len(targets)), default=())
-
-
-# --- identity ----------------------------------------------------------------------------------
-
-
-def identity(result: CellResult, oracle: Oracle) -> str:
-    """What two sightings of one fault share: the signature, or the wording of the remark without numbers.
-
-    A signature that says nothing of the fault behind it is told with the kernel. A number that a reader
-    chose to look at (registers, seconds) is told by component and metric.
-    """
-    kind = str(oracle)
-    signature = result.judgement.signature
-    if kind.startswith(("signature=", "verdict=")) and signature is not None:
-        kernel = result.cell.case.kernel.rpartition(":")[2]
-        return f"{signature} of {kernel}" if is_mute(signature) else signature
-    remark = remark_of(result, oracle)
-    if remark is not None:
-        return f"{remark.kind}/{normalise(remark.text)}"
-    metric = re.split(r"[<>=!]", kind, maxsplit=1)[0]
-    return f"{metric}/{normalise(kind)}"
-
-
-def remark_of(result: CellResult, oracle: Oracle) -> Advice | None:
-    """The advice the oracle is about, if it is about advice."""
-    _, equals, kind = str(oracle).partition("advice=")
-    found = (remark for remark in result.judgement.advice if equals and remark.kind == kind)
-    return next(found, None)
-
-
-def duplicate(repros: Path, known: str) -> Repro | None:
-    """The repro that is about this finding already, if there is one."""
-    return next((repro for repro in load_all(repros) if repro.identity == known), None)
-
-
-def oracle_of(repro: Repro) -> Oracle:
-    """What tells bad from good. Raises OracleError."""
-    return recall_oracle(repro.oracle, repro.identity)

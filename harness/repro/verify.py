@@ -11,8 +11,9 @@ from harness.model import Cell, CellResult
 from harness.oracle import Answer, Oracle
 from harness.process import Finished
 from harness.repro.environment import Environment, environment
+from harness.repro.identity import oracle_of
 from harness.repro.laboratory import from_bytecode, retraced
-from harness.repro.spec import Kind, Place, Repro, bytecode_file, oracle_of
+from harness.repro.spec import Kind, Place, Repro, bytecode_file
 from harness.toolchain import ProvisionError
 
 _SCRIPT_ALLOWANCE = 60.0

@@ -10,8 +10,12 @@ from made_results import Maker
 from harness.lab import Lab
 from harness.model import CellResult
 from harness.oracle import parse_oracle
-from harness.repro.new import Duplicate, Request, _of_interest, _status, make
-from harness.repro.spec import SPEC_FILE, Place, ReproError, Status, identity, write_spec
+from harness.repro.identity import identity
+from harness.repro.new import Duplicate, make
+from harness.repro.places import of_interest, status_of
+from harness.repro.request import Request
+from harness.repro.spec import SPEC_FILE, Place, ReproError, Status
+from harness.repro.spec_text import write_spec
 
 NEWER = replace(GOOD, name="tile1.5.0-ctk13.5.0", cuda_toolkit="13.5.0")
 
@@ -54,19 +58,20 @@ def test_a_folder_is_not_overwritten(tmp_path: Path, deadlock: CellResult) -> No
 
 def test_fixed_means_that_the_newest_is_good_on_every_target() -> None:
     bad = Place(True, BAD, (), ("sm_90", "sm_120"))
-    assert _status([bad, Place(False, GOOD, (), ("sm_90", "sm_120"))]) is Status.FIXED
-    assert _status([bad, Place(False, GOOD, (), ("sm_90",))]) is Status.OPEN
+    assert status_of([bad, Place(False, GOOD, (), ("sm_90", "sm_120"))]) is Status.FIXED
+    assert status_of([bad, Place(False, GOOD, (), ("sm_90",))]) is Status.OPEN
     assert (
-        _status([bad, Place(False, GOOD, (), ("sm_90",)), Place(True, NEWER, (), ("sm_90",))]) is Status.OPEN
+        status_of([bad, Place(False, GOOD, (), ("sm_90",)), Place(True, NEWER, (), ("sm_90",))])
+        is Status.OPEN
     )
-    assert _status([bad]) is Status.OPEN
+    assert status_of([bad]) is Status.OPEN
 
 
 def test_what_was_never_bad_is_of_no_interest() -> None:
     bad = Place(True, NEWER, (), ("sm_90",))
     good = Place(False, GOOD, (), ("sm_90", "sm_100"))
     own = Place(True, BAD, (), ("sm_90",))
-    assert _of_interest([good, bad, own], BAD) == (own, bad, replace(good, targets=("sm_90",)))
+    assert of_interest([good, bad, own], BAD) == (own, bad, replace(good, targets=("sm_90",)))
 
 
 def test_a_signature_that_says_nothing_is_told_with_the_kernel(make: Maker) -> None:

@@ -11,19 +11,9 @@ from made_results import Maker
 
 from harness.model import Verdict
 from harness.oracle import Answer, Compared, HasAdvice, SameSignature, SameVerdict
-from harness.repro.spec import (
-    SPEC_FILE,
-    Kind,
-    Place,
-    Repro,
-    ReproError,
-    duplicate,
-    identity,
-    load,
-    load_all,
-    oracle_of,
-    write_spec,
-)
+from harness.repro.identity import duplicate, identity, oracle_of
+from harness.repro.spec import SPEC_FILE, Kind, Place, Repro, ReproError, load, load_all
+from harness.repro.spec_text import write_spec
 
 
 def written(repro: Repro) -> Repro:

@@ -8,7 +8,9 @@ from made_repros import BAD, IDENTITY, made
 from made_results import Maker
 
 from harness.oracle import HasAdvice
-from harness.repro.spec import Place, Repro, ReproError, load, oracle_of, write_spec
+from harness.repro.identity import oracle_of
+from harness.repro.spec import Place, Repro, ReproError, load
+from harness.repro.spec_text import write_spec
 from harness.repro.verify import holds, last_line
 
 
