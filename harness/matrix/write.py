@@ -83,7 +83,8 @@ def _array(array: Array, launched: RunArgument | None = None) -> dict[str, Any]:
         given |= {"shape": list(launched.shape), "role": launched.role}
         if launched.values != "normal":
             given["values"] = launched.values
-    table = parameters.ArrayParameter.model_validate({**given, "name": array.name})
+    # An item of a tuple has a name that no parameter can have.
+    table = parameters.ArrayParameter.model_validate({**given, "name": "array"})
     usual = expand.parameters([table], array.dtype, {})[0].to_json()
     for key in _ASSUMPTIONS:
         told = list(getattr(array, key))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from harness.kernels.arrays import Placement, contiguous
 from harness.kernels.description import ArrayArgument, Kernel
 from harness.model import (
     Array,
+    ArrayList,
     Case,
     Constant,
     Parameter,
@@ -18,6 +19,7 @@ from harness.model import (
     RunSettings,
     Scalar,
     ScalarParameter,
+    TupleParameter,
 )
 from harness.reduce.reduced import LaunchArray, Reduced
 
@@ -40,7 +42,9 @@ class Launch(Record):
     guessed: bool = False
 
     def settings(self, parameters: tuple[Parameter, ...]) -> RunSettings | None:
-        """As a matrix tells it, or None for arrays that lie as no matrix can tell."""
+        """As a matrix tells it, or None for arrays that lie as no matrix can tell, lists and tuples."""
+        if any(isinstance(p, ArrayList | TupleParameter) for p in parameters):
+            return None
         if any(p.strides != contiguous(p.shape) or p.offset for p in self.arrays):
             return None
         told = {
@@ -88,11 +92,28 @@ def _place(found: LaunchArray) -> Placement:
 
 def guess(parameters: tuple[Parameter, ...]) -> Launch:
     """Arrays that keep every promise of their descriptions, of a small size."""
-    arrays = tuple(_lay(p) for p in parameters if isinstance(p, Array))
+    arrays = tuple(_lay(array) for parameter in parameters for array in _arrays(parameter))
     scalars: tuple[tuple[str, Scalar], ...] = tuple(
         (p.name, 1) for p in parameters if isinstance(p, ScalarParameter)
     )
     return Launch(arrays, ("inout",) * len(arrays), scalars, (1, 1, 1), guessed=True)
+
+
+_LISTED = 2
+"""Arrays in a list whose length nobody named."""
+
+
+def _arrays(parameter: Parameter) -> list[Array]:
+    """The arrays of a parameter, by the names of the variables that hold them."""
+    match parameter:
+        case Array():
+            return [parameter]
+        case ArrayList(name=name, element=element):
+            return [replace(element, name=f"{name}_{index}") for index in range(_LISTED)]
+        case TupleParameter(name=name, items=items):
+            named = enumerate(items)
+            return [replace(item, name=f"{name}_{i}") for i, item in named if isinstance(item, Array)]
+    return []
 
 
 def _lay(array: Array) -> Placement:
@@ -145,6 +166,20 @@ def argument_words(parameters: tuple[Parameter, ...], launch: Launch) -> list[st
                 words.append(number_text(parameter.value))
             case ScalarParameter():
                 words.append(number_text(scalars[parameter.name]))
+            case ArrayList(name=name):
+                words.append(f"[{', '.join(f'{name}_{index}' for index in range(_LISTED))}]")
+            case TupleParameter(name=name, items=items):
+                inside = [_item_word(f"{name}_{index}", item) for index, item in enumerate(items)]
+                words.append(f"({', '.join(inside)}{',' if len(inside) == 1 else ''})")
             case _:
                 words.append(parameter.name)
     return words
+
+
+def _item_word(variable: str, item: Array | ScalarParameter | Constant) -> str:
+    match item:
+        case Constant():
+            return number_text(item.value)
+        case ScalarParameter():
+            return "1.0" if "float" in item.dtype else "1"
+    return variable

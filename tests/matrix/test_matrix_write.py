@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,18 @@ from harness.kernels.arrays import ITEMSIZE
 from harness.matrix import expand, schema
 from harness.matrix.explain import toml
 from harness.matrix.write import case_table
-from harness.model import Array, Case, Constant, Hints, RunArgument, RunSettings, ScalarParameter
+from harness.model import (
+    Array,
+    ArrayList,
+    Case,
+    Constant,
+    Hints,
+    RunArgument,
+    RunSettings,
+    ScalarParameter,
+    Tolerance,
+    TupleParameter,
+)
 
 DTYPES = st.sampled_from(sorted(ITEMSIZE))
 
@@ -102,3 +114,38 @@ def test_what_goes_without_saying_is_left_out() -> None:
             }
         ],
     }
+
+
+def test_lists_tuples_and_references_come_back() -> None:
+    x = Array("x", "float32", (None,), (1,), (1,), (1,))
+    case = Case(
+        "file.py:kernel",
+        (),
+        "",
+        parameters=(
+            ArrayList("xs", replace(x, name="xs"), ("g",), True),
+            TupleParameter(
+                "t", (replace(x, name="t.0"), ScalarParameter("t.1", "int32"), Constant("t.2", 4))
+            ),
+        ),
+        hints=Hints(opt_level=None),
+        calling_convention="cutile_python_v2",
+    )
+    assert written_and_read(case) == case
+    launched = Case(
+        "file.py:kernel",
+        (),
+        "float32",
+        parameters=(x,),
+        hints=Hints(opt_level=None),
+        run=RunSettings(
+            (1, 1, 1), (RunArgument("x", (4,), "inout"),), (("x", "x * 2"),), (("x", Tolerance(ulp=2)),)
+        ),
+    )
+    launched = replace(launched, parameters=(replace(x, shape_divisible_by=(1,)),))
+    assert written_and_read(launched) == launched
+
+
+def written_and_read(case: Case) -> Case:
+    text = "\n".join(f"{key} = {toml(value)}" for key, value in case_table(case).items())
+    return next(expand.cases(schema.CaseTable.model_validate(tomllib.loads(text))))

@@ -23,7 +23,7 @@ from harness.model import (
     Verdict,
 )
 from harness.oracle import SameVerdict
-from harness.repro.launching import Launch
+from harness.repro.launching import Launch, argument_words, guess
 from harness.repro.script import Content, script_text
 from harness.repro.signature_text import imported_names, signature_text
 from harness.repro.spec import ReproError
@@ -190,3 +190,14 @@ def case_of() -> Callable[[str], object]:
         return data.inputs, parameters, outputs, data.expected
 
     return make
+
+
+def test_lists_and_tuples_are_launched() -> None:
+    parameters = (
+        ArrayList("xs", X),
+        TupleParameter("t", (X, ScalarParameter("n", "float32"), Constant("c", float("inf")))),
+    )
+    launch = guess(parameters)
+    assert [array.name for array in launch.arrays] == ["xs_0", "xs_1", "t_0"]
+    assert argument_words(parameters, launch) == ["[xs_0, xs_1]", '(t_0, 1.0, float("inf"))']
+    assert launch.settings(parameters) is None
