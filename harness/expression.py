@@ -15,8 +15,8 @@ MAX_LENGTH = 2000
 MAX_DEPTH = 60
 
 ELEMENTWISE = (
-    *("abs", "sqrt", "rsqrt", "exp", "exp2", "log", "log2", "sin", "cos", "tanh", "sigmoid", "floor", "ceil"),
-    *("maximum", "minimum", "where", "astype"),
+    *("abs", "sqrt", "rsqrt", "exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf", "sigmoid"),
+    *("floor", "ceil", "maximum", "minimum", "where", "astype"),
 )
 REDUCTIONS = ("sum", "mean", "prod", "max", "min", "argmax", "argmin")
 """These take `axis=` (a number, or a tuple of them; left out: all) and `keepdims=`."""
@@ -99,6 +99,8 @@ def _check(node: ast.expr, names: dict[str, None], depth: int) -> None:
                 _check_index(part)
         case ast.Attribute(value=array, attr="T"):
             inside(array)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="np" | "numpy" | "math" | "torch"), attr=name)):
+            raise ExpressionError(f"{_quoted(node.func)} is written without its module: {name}(...)")
         case _:
             raise ExpressionError(
                 f"{_quoted(node)} is not something an expression may hold; there are arithmetic, "

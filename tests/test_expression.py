@@ -50,6 +50,7 @@ def test_reads_names(text: str, names: tuple[str, ...]) -> None:
         ("sum(*x)", "sum takes 1 argument"),
         ("sum(x, axis=y)", "axis= takes numbers"),
         ("(x, y)", "is not something an expression may hold"),
+        ("np.tanh(x)", "is written without its module: tanh(...)"),
         ("1 < x < 3", "is not something an expression may hold"),
     ],
 )

@@ -93,8 +93,9 @@ class TestFrontend:
         trace = self.trace("error", "ModuleNotFoundError", "ModuleNotFoundError: No module named 'torch'")
         judged = judge(make, trace=replace(trace, stage="import"), compile=None)
         assert judged.summary.endswith(
-            " A kernel's file may import cuda.tile and the standard library: keep the kernel in a file of "
-            "its own, or let `python -m harness triage` take it out of this one."
+            " A kernel's file may import cuda.tile, the standard library and modules that lie beside it: put "
+            "the module there, keep the kernel in a file of its own, or let `python -m harness triage` take "
+            "it out of this one."
         )
 
     def test_a_syntax_error_says_what_is_wrong(self, make: Maker) -> None:

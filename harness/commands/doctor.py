@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from harness import __version__
 from harness.inspect import Disassembler
@@ -47,7 +48,8 @@ def _show(checks: list[Check]) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
     for check in checks:
         mark = {True: "[green]ok[/]", False: "[red]no[/]", None: "[yellow]--[/]"}[check.ok]
-        table.add_row(mark, check.name, check.found + (f"\n{check.remedy}" if check.remedy else ""))
+        told = check.found + (f"\n{check.remedy}" if check.remedy else "")
+        table.add_row(mark, check.name, Text(told, overflow="fold"))
     console = Console(highlight=False)
     console.print(table)
     can = all(check.ok is not False for check in checks)

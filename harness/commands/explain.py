@@ -32,7 +32,27 @@ def explain_cell(pattern: str, out: Path, store: Path | None) -> int:
             path = lab.cache.path(result.trace.bytecode_sha256)
             bytecode = str(path) if path.is_file() else None
         explain(result, _context(lab, result), console, finding=group, bytecode=bytecode)
+    if result.verdict.is_finding:
+        _go_on(result, out, store)
     return 0
+
+
+def _go_on(result: CellResult, out: Path, store: Path | None) -> None:
+    """What to type next, and whether somebody was here before."""
+    from harness.oracle import SameSignature
+    from harness.repro.identity import identity, shipped
+
+    say = Console(highlight=False, soft_wrap=True)
+    cell, signature = result.cell.id, result.judgement.signature
+    known = shipped(identity(result, SameSignature(signature))) if signature is not None else None
+    say.print()
+    say.print("Go on with", style="bold")
+    if known is not None:
+        say.print(f"  the lab ships a repro of this: {known.folder} ({known.status})", markup=False)
+    say.print(f"  {command('bisect', cell, out=out, store=store)}", markup=False)
+    if result.cell.device is None:
+        say.print(f"  {command('reduce', cell, out=out, store=store)}", markup=False)
+    say.print(f"  {command('repro', 'new', cell, '--name', 'NAME', out=out, store=store)}", markup=False)
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,9 @@ def write_kernel(name: str, out: Path) -> int:
     """Write NAME/NAME.py and NAME/matrix.toml below `out`; 2 for a bad name, or if NAME is there."""
     folder = out / name
     problem = ""
-    if not name.isidentifier() or keyword.iskeyword(name):
+    if keyword.iskeyword(name) or name in ("ct", "cuda"):
+        problem = f"{name!r} is a word of Python's or cuda.tile's here; choose another name"
+    elif not name.isidentifier():
         problem = f"{name!r} cannot name a function; use letters, digits and _, no digit first"
     elif folder.exists():
         problem = f"{folder} is there already; choose another name, or remove it"

@@ -20,6 +20,7 @@ from harness.reduce.engine import End
 from harness.reduce.known_good import nearest_good
 from harness.reduce.reduced import MATRIX_FILE, Reduced, given_hints, write
 from harness.reduce.reduction import Progress, ReduceError, Request, reduce_cell
+from harness.store import FILE_NAME
 
 DEFAULT_DEADLINE = 60.0
 """Seconds for the original's compile where neither results nor matrix say."""
@@ -56,7 +57,7 @@ def reduce_command(pattern: str, options: Options) -> int:
     Ctrl-C the best so far is written before KeyboardInterrupt goes on.
     """
     console = Console(stderr=options.as_json, highlight=False, soft_wrap=True)
-    shown = _Shown(console)
+    shown = _Shown(console, options.out)
     with Lab(options.store, offline=options.offline, progress=shown.note) as lab:
         try:
             request = _request(pattern, options, lab, shown)
@@ -128,8 +129,9 @@ def _named(words: str, cell: Cell, known: tuple[Toolchain, ...]) -> Toolchain:
 class _Shown:
     """Progress in plain lines: what helped at once, and now and then a sign of life."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, out: Path) -> None:
         self._console = console
+        self._out = out
         self._last = 0.0
 
     def note(self, text: str) -> None:
@@ -162,6 +164,13 @@ class _Shown:
         say(f"written: {', '.join(map(str, paths))}", markup=False)
         again = command("run", folder / MATRIX_FILE, out=folder / "check", store=store)
         say(f"to see it again: {again}", markup=False)
+        new = command(
+            *("repro", "new", reduced.original_cell, "--reduced", folder, "--name", "NAME"),
+            out=self._out,
+            store=store,
+        )
+        if (self._out / FILE_NAME).is_file():  # a repro starts from results
+            say(f"to report it: {new}", markup=False)
 
 
 def _arguments(reduced: Reduced) -> str:

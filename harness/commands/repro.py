@@ -21,6 +21,7 @@ from harness.process import StartError
 from harness.reduce.reduced import RECORD_FILE, Reduced
 from harness.report.files import write_atomically
 from harness.repro.environment import environment
+from harness.repro.identity import shipped
 from harness.repro.issue import Facts, issue, reproduction
 from harness.repro.new import Duplicate, make
 from harness.repro.readme import where
@@ -72,6 +73,11 @@ def new_command(pattern: str, options: NewOptions) -> int:
     where = ["--repros", options.repros] if options.repros != DEFAULT_REPROS else []
     check = command("repro", "verify", repro.name, *where, store=options.store)
     console.print(f"to check it: {check}", markup=False)
+    text = command("repro", "issue", repro.name, *where, store=options.store)
+    console.print(f"the text for upstream: {text}", markup=False)
+    known = shipped(repro.identity)
+    if known is not None and known.folder.resolve() != repro.folder.resolve():
+        console.print(f"the lab ships a repro of this finding: {known.folder} ({known.status})", markup=False)
     return 0
 
 

@@ -36,6 +36,7 @@ from harness.report.console import Progress, render_summary
 from harness.report.files import set_aside, write_atomically
 from harness.report.jsonl import row
 from harness.report.reports import REPORTS, write_reports
+from harness.report.words import count_text
 from harness.shards import read_durations, shard_cells
 from harness.store import KERNELS_FOLDER, Store
 
@@ -148,9 +149,10 @@ def _bundle(lab: Lab, matrix: Matrix, results: list[CellResult], path: Path, con
     size = write_bundle(path, Bundle(matrix.digest, matrix.timeouts, tuple(results)), cubins)
     runs = sum(1 for r in results if r.cell.device is not None)
     console.print(
-        f"{path}: {runs} cells to run, {len(needed)} cubins, {size / 2**20:.1f} MiB; on the GPU host: "
-        f"{command('execute', path)}",
+        f"{path}: {count_text(runs, 'cell')} to run, {count_text(len(needed), 'cubin')}, "
+        f"{size / 2**20:.1f} MiB; on the GPU host: {command('execute', path)}",
         markup=False,
+        soft_wrap=True,
     )
 
 

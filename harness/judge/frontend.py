@@ -23,8 +23,9 @@ no component of a toolchain, as long as every frontend says so."""
 
 _MISSING = ("ModuleNotFoundError", "ImportError")
 _STAND_ALONE = (
-    "A kernel's file may import cuda.tile and the standard library: keep the kernel in a file of its own, "
-    "or let `python -m harness triage` take it out of this one."
+    "A kernel's file may import cuda.tile, the standard library and modules that lie beside it: put the "
+    "module there, keep the kernel in a file of its own, or let `python -m harness triage` take it out of "
+    "this one."
 )
 
 _FRONTEND_FILE = re.compile(r"(?:^|/)(?:cuda/tile/|harness/compile/)")

@@ -84,6 +84,29 @@ def _against(
         elif name in kernel.constants and not isinstance(parameter, ConstantParameter | TupleParameter):
             text = f'is a ct.Constant in the kernel ({at}); write kind = "constant" and its value'
             yield document.problem((*path, "kind"), text)
+        elif isinstance(parameter, ConstantParameter):
+            wanted = kernel.constants.get(name, "")
+            wrong = [value for value in parameter.value if not _is_of(value, wanted)]
+            if wrong:
+                text = (
+                    f"is a ct.Constant[{wanted}] in the kernel ({at}), not {wrong[0]}; write {_WORDS[wanted]}"
+                )
+                yield document.problem((*path, "value"), text)
+
+
+_WORDS = {"int": "a whole number", "bool": "true or false", "float": "a number"}
+
+
+def _is_of(value: bool | int | float, wanted: str) -> bool:
+    """Whether a constant is what the kernel says it is; where Python would take it, it is."""
+    match wanted:
+        case "int":
+            return isinstance(value, int)
+        case "bool":
+            return isinstance(value, bool)
+        case "float":
+            return not isinstance(value, bool)
+    return True
 
 
 def _remedy(given: Sequence[str], names: Sequence[str]) -> str:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.expression import ExpressionError, parse
 from harness.kernels.arrays import contiguous
-from harness.matrix import schema
+from harness.matrix import check_reference, schema
 from harness.matrix.document import Document
 from harness.matrix.locate import TomlPath
 from harness.matrix.parameters import ArrayParameter, ListParameter, ScalarParameter, TupleParameter
-from harness.matrix.problems import Problem, listing, quote, suggestion
+from harness.matrix.problems import Problem, quote
 
 _ALIGNMENT = 256
 """Bytes that the lab aligns every array to."""
@@ -54,7 +53,7 @@ def settings(document: Document, index: int, table: schema.CaseTable) -> Iterato
         yield document.problem(
             (*here, "grid"), "only cutile_python_v1 can be launched; remove it, or the calling convention"
         )
-    yield from _reference(document, here, table)
+    yield from check_reference.reference(document, here, table)
     for number, parameter in enumerate(table.parameters or ()):
         at = (*here, "parameters", number)
         match parameter:
@@ -67,45 +66,6 @@ def settings(document: Document, index: int, table: schema.CaseTable) -> Iterato
             case ListParameter() | TupleParameter() if table.grid is not None:
                 text = f"lists and tuples such as {quote(parameter.name)} cannot be launched; remove the key"
                 yield document.problem((*here, "grid"), text)
-
-
-def _reference(document: Document, here: TomlPath, table: schema.CaseTable) -> Iterator[Problem]:
-    """Expressions that cannot be understood or name what is not there, tolerances of nothing."""
-    for key in ("reference", "tolerance"):
-        if getattr(table, key) is not None and table.grid is None:
-            yield document.problem((*here, key), 'is for kernels that run; add "grid", or remove it')
-    parameters = {parameter.name: parameter for parameter in table.parameters or ()}
-    outputs = [n for n, p in parameters.items() if isinstance(p, ArrayParameter) and p.role != "in"]
-    listed = listing(map(quote, outputs)) if outputs else "none"
-    known = [n for n, p in parameters.items() if not (isinstance(p, ArrayParameter) and p.role == "out")]
-    for name, text in (table.reference or {}).items():
-        at: TomlPath = (*here, "reference", name)
-        try:
-            read = parse(text).names
-        except ExpressionError as error:
-            yield document.problem(at, str(error))
-            continue
-        for unknown in (word for word in read if word not in known):
-            remedy = suggestion(unknown, known, f"there are {listing(map(quote, known))}" if known else "")
-            yield document.problem(at, f"knows no {quote(unknown)}; {remedy or 'it can only hold numbers'}")
-        known.append(name)
-    if table.reference and not any(name in outputs for name in table.reference):
-        text = f"says nothing of an array that is written ({listed}); name one"
-        yield document.problem((*here, "reference"), text)
-    for name in table.tolerance or {}:
-        if name not in outputs or name not in (table.reference or {}):
-            text = "has no reference to keep to; name an output that the reference names"
-            yield document.problem((*here, "tolerance", name), text)
-    wide = [n for n, p in parameters.items() if isinstance(p, ArrayParameter) and _is_wide(p, table)]
-    for name in (table.reference or {}) if wide else ():
-        if name in outputs and name not in (table.tolerance or {}):
-            text = f"{quote(wide[0])} is float64, for which no error bound is worked out; add a tolerance"
-            yield document.problem((*here, "reference", name), text)
-
-
-def _is_wide(parameter: ArrayParameter, table: schema.CaseTable) -> bool:
-    dtypes = (table.dtype or ()) if parameter.dtype == "$dtype" else (parameter.dtype,)
-    return "float64" in dtypes
 
 
 def _array(document: Document, at: TomlPath, array: ArrayParameter, runs: bool) -> Iterator[Problem]:

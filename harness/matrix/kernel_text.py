@@ -7,7 +7,7 @@ under cuda.tile's own. Whatever is made otherwise is for the frontend to look at
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 _KERNEL, _FUNCTION, _CONSTANT = (f"cuda.tile.{name}" for name in ("kernel", "function", "Constant"))
@@ -15,13 +15,13 @@ _KERNEL, _FUNCTION, _CONSTANT = (f"cuda.tile.{name}" for name in ("kernel", "fun
 
 @dataclass(frozen=True)
 class Function:
-    """A function that a file binds to a name: the line of its `def`, the names of its parameters, and those
-    annotated as `ct.Constant`."""
+    """A function that a file binds to a name: the line of its `def`, the names of its parameters, and of
+    those annotated as `ct.Constant` the type in brackets, "" without one."""
 
     line: int
     is_kernel: bool
     parameters: tuple[str, ...]
-    constants: frozenset[str]
+    constants: Mapping[str, str]
 
 
 class KernelText:
@@ -50,9 +50,13 @@ class KernelText:
         if made_by not in ([], [_KERNEL], [_FUNCTION]) or given.vararg or given.kwarg:
             return None
         arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs]
-        constants = (a.arg for a in arguments if a.annotation and self._leads_to(a.annotation) == _CONSTANT)
+        constants = {
+            a.arg: ast.unparse(a.annotation.slice) if isinstance(a.annotation, ast.Subscript) else ""
+            for a in arguments
+            if a.annotation and self._leads_to(a.annotation) == _CONSTANT
+        }
         names = tuple(argument.arg for argument in arguments)
-        return Function(node.lineno, made_by == [_KERNEL], names, frozenset(constants))
+        return Function(node.lineno, made_by == [_KERNEL], names, constants)
 
     def _leads_to(self, expression: ast.expr) -> str | None:
         """The full name of something of cuda.tile that an expression names, calls or indexes."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.model import Advice, CellResult
 from harness.oracle import Oracle, recall_oracle
-from harness.repro.spec import Repro, load_all
+from harness.repro.spec import Repro, ReproError, load_all
 from harness.signature import is_mute, normalise
 
 
@@ -34,6 +34,18 @@ def remark_of(result: CellResult, oracle: Oracle) -> Advice | None:
     _, equals, kind = str(oracle).partition("advice=")
     found = (remark for remark in result.judgement.advice if equals and remark.kind == kind)
     return next(found, None)
+
+
+SHIPPED = Path(__file__).parents[2] / "repros"
+"""The lab's own repros, where it runs from a checkout."""
+
+
+def shipped(known: str) -> Repro | None:
+    """The repro of this finding that the lab ships, if it does."""
+    try:
+        return duplicate(SHIPPED, known) if SHIPPED.is_dir() else None
+    except ReproError:
+        return None
 
 
 def duplicate(repros: Path, known: str) -> Repro | None:

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import tempfile
-import textwrap
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -45,10 +44,11 @@ from harness.repro.spec import (
     Status,
 )
 from harness.repro.spec_text import write_spec
-from harness.repro.symptom import EXPECTED, Symptom, symptom_of
+from harness.repro.symptom import EXPECTED, PHRASES, Symptom, symptom_of
 from harness.repro.verify import script_check
 
 _UNFINISHED_SECONDS = 6 * 3600.0
+_LONGEST_TITLE = 90
 _LOCATION = re.compile(r" \([^()\s]+\.py, line \d+: .*\)$")
 """Where in the original's file an error was; repro.py has other lines."""
 
@@ -192,7 +192,7 @@ def _draft(folder: Path, request: Request, known: str, symptom: Symptom) -> Repr
     return Repro(
         folder=folder,
         kind=Kind.CELL,
-        title=request.title or textwrap.shorten(re.split(r"[.;] ", summary)[0], 100, placeholder=" …"),
+        title=request.title or _title(result, symptom, summary),
         status=Status.OPEN,
         link=request.link,
         summary=" ".join(summary.split()),
@@ -208,6 +208,18 @@ def _draft(folder: Path, request: Request, known: str, symptom: Symptom) -> Repr
         case=None,
         places=(),
     )
+
+
+def _title(result: CellResult, symptom: Symptom, summary: str) -> str:
+    """The summary's first clause, or if that is long, the kernel, what it shows, and with which settings."""
+    first = re.split(r"[.;] ", summary)[0].rstrip(".")
+    if len(first) <= _LONGEST_TITLE:
+        return first
+    case = result.cell.case
+    kernel = re.split(r"[.:]", case.kernel)[-1]
+    hints = [f"{name}={value}" for name, value in case.hints.to_json().items() if value is not None]
+    told = f" with {', '.join(hints)}" if hints else ""
+    return f"{kernel}{told}: {PHRASES[symptom]}"
 
 
 def _observed(result: CellResult) -> str:

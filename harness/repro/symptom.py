@@ -56,6 +56,20 @@ EXPECTED = {
 }
 
 
+PHRASES = {
+    Symptom.DEADLOCK: "warps wait for registers that nobody gives back",
+    Symptom.OCCUPANCY: "the occupancy hint is not kept",
+    Symptom.TMA: "TMA loads although they are forbidden",
+    Symptom.SPILLS: "registers spill",
+    Symptom.SLOW: "compiling is slow",
+    Symptom.ENDLESS: "compiling does not end",
+    Symptom.FAILS: "the compiler fails",
+    Symptom.FRONTEND: "cuda.tile fails inside",
+    Symptom.DEVICE: "wrong on a GPU",
+}
+"""What goes into a title, where the summary is too long for one."""
+
+
 def symptom_of(result: CellResult, oracle: Oracle) -> tuple[Symptom, float | None]:
     """What a script must look at to see what the oracle sees, and the bound. Raises ReproError."""
     match oracle:

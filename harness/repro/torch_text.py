@@ -9,7 +9,7 @@ from harness.expression import parse
 from harness.repro.spec import ReproError
 
 _SAME = (
-    *("abs", "sqrt", "rsqrt", "exp", "exp2", "log", "log2", "sin", "cos", "tanh", "sigmoid", "floor"),
+    *("abs", "sqrt", "rsqrt", "exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf", "sigmoid", "floor"),
     *("ceil", "where", "reshape"),
 )
 _REDUCTIONS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import ml_dtypes
@@ -48,6 +49,7 @@ def test_float32_steps_stay_inside_the_bound() -> None:
         ("sqrt(x * x + w * w)", np.sqrt(x * x + w * w)),
         ("rsqrt(mean(x * x, axis=1))", F32(1) / np.sqrt((x * x).mean(axis=1))),
         ("tanh(x)", np.tanh(x)),
+        ("erf(x)", np.vectorize(math.erf)(x)),
         ("sin(x) * cos(x)", np.sin(x) * np.cos(x)),
         ("sigmoid(x)", F32(1) / (F32(1) + np.exp(-x))),
         ("x ** 3", x * x * x),

@@ -190,4 +190,17 @@ def test_what_is_not_certain_is_left_to_the_frontend(complaints: Complaints, tex
 )
 def test_every_way_to_write_a_kernel_is_understood(imports: str, decorator: str, annotation: str) -> None:
     text = f"{imports}\n@{decorator}\ndef k(x, /, y, *, T: {annotation}, U: int = 2): ...\n"
-    assert KernelText(text).function("k") == Function(3, True, ("x", "y", "T", "U"), frozenset({"T"}))
+    kind = annotation.partition("[")[2].rstrip("]")
+    assert KernelText(text).function("k") == Function(3, True, ("x", "y", "T", "U"), {"T": kind})
+
+
+def test_a_constant_is_of_the_kind_that_the_kernel_says(complaints: Complaints) -> None:
+    whole = complaints(X, Y, T.replace("128", "[128, 512.0]"))
+    assert whole == [
+        'matrix.toml:12: [[case]] #1, key "parameters", item 3, key "value": is a ct.Constant[int] in the '
+        "kernel (k.py:5), not 512.0; write a whole number"
+    ]
+    flag = complaints(X, Y, T, text=KERNEL.replace("[int]", "[bool]"))
+    assert "write true or false" in flag[0]
+    assert complaints(X, Y, T, text=KERNEL.replace("[int]", "[float]")) == []
+    assert complaints(X, Y, T.replace("128", "0.5"), text=KERNEL.replace("[int]", "")) == []

@@ -77,6 +77,14 @@ def test_it_is_written_back(tmp_path: Path) -> None:
             'known here are "relative", "absolute" and "ulp"',
         ),
         ('grid = 1\nreference = {y = "open(x)"}', "knows no function open"),
+        (
+            'grid = 1\nreference = {y = "x", yy = "x"}',
+            "is neither an output nor read by a later step; did you",
+        ),
+        ('grid = 1\nreference = {x = "x", y = "x"}', "is no output of the kernel"),
+        ('grid = 1\nreference = {y = "sum(x)"}', 'has shape [], but "y" is [64]; correct one of them'),
+        ('grid = 1\nreference = {y = "sum(x, axis=3)"}', "names axis 3 of [64], which has 1"),
+        ('grid = 1\nreference = {t = "x[:9]", y = "x + t"}', "puts [64] and [9] together, which do not fit"),
     ],
 )
 def test_what_is_wrong_with_it_is_said(tmp_path: Path, text: str, said: str) -> None:

@@ -9,6 +9,7 @@ operands lie closer together than their errors is undecided, and `where` may the
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -417,6 +418,11 @@ def _tanh(x: Array, ex: Array) -> tuple[Array, Array, float]:
     return np.tanh(x), np.minimum(ex, 2.0), APPROXIMATE
 
 
+def _erf(x: Array, ex: Array) -> tuple[Array, Array, float]:
+    number = np.vectorize(math.erf, otypes=[np.float64])(x)
+    return number, np.minimum(2 / math.sqrt(math.pi) * ex, 2.0), APPROXIMATE
+
+
 def _sigmoid(x: Array, ex: Array) -> tuple[Array, Array, float]:
     number = 1 / (1 + np.exp(-x))
     return number, number * (1 - number) * np.expm1(ex + 2 * U * np.abs(x)), 2 * APPROXIMATE
@@ -434,6 +440,7 @@ _SMOOTH: dict[str, Smooth] = {
     "log": _log(np.e),
     "log2": _log(2.0),
     "tanh": _tanh,
+    "erf": _erf,
     "sigmoid": _sigmoid,
     "sin": _circular(np.sin),
     "cos": _circular(np.cos),
