@@ -19,6 +19,7 @@ from harness.model import Cell, RunSettings
 from harness.report.files import write_atomically
 from harness.triage.asked import Asked, Setting
 from harness.triage.findings import KernelFinding, findings
+from harness.triage.gaps import exit_code, gaps, stop
 from harness.triage.look import Seen, TriageError, look
 from harness.triage.next_steps import (
     commands,
@@ -62,8 +63,8 @@ class Options:
 
 
 def triage_file(path: Path, options: Options) -> int:
-    """Triage the kernels of a file: 0 if nothing was found, 1 if something was, 2 if nothing could be
-    asked."""
+    """Triage the kernels of a file: 0 if all of it was asked about and nothing was found, 1 if something was,
+    2 if something could not be asked."""
     try:
         return _triage(path, options)
     except TriageError as error:
@@ -99,16 +100,15 @@ def _triage(path: Path, options: Options) -> int:
     if not asked:
         reasons = "; ".join(sweep.absent.values()) or "the budget was spent before the first answer"
         raise TriageError(f"nothing could be asked: {reasons}")
-    found = findings(asked, [signature.label for signature in asking])
-    notes = [*sweep.absent.values(), _closing(sweep, time.monotonic() - begun)]
+    found = findings(asked, [signature.label for signature in asking], sweep.unasked)
+    missed = gaps(seen, [signature.label for signature in chosen], found)
+    notes = [*sweep.absent.values(), *missed, _closing(sweep, time.monotonic() - begun)]
     render(found, asked, console, notes)
     for line in _going_on(found, sweep, seen, folder, options):
         console.print(line, markup=False)
     if options.as_json:
-        print(json.dumps(as_json(found, asked)))
-    if any(one.is_something for one in found):
-        return 1
-    return 0 if any(one.passes for one in found) else 2
+        print(json.dumps(as_json(found, asked, missed)))
+    return exit_code(found, missed)
 
 
 def _signs_of_life(console: Console, begun: float) -> Callable[[Asked], None]:
@@ -152,6 +152,8 @@ def _announce(seen: Seen, asking: Sequence[Signature], console: Console) -> None
         how = "tensors in host memory" if seen.torch == "real" else "stand-ins for what is not installed"
         many = "1 launch" if launches == 1 else f"{launches} launches"
         console.print(f"parameters are taken from {many}, with {how}", style="dim", markup=False)
+    if seen.stopped:
+        console.print(stop(seen), style="yellow", markup=False)
     for search in seen.searches if launches else ():
         told = (
             f"line {search.line}: {search.asked} of {search.size} configurations of a search are asked about"
@@ -238,6 +240,6 @@ def _relative(signature: Signature, folder: Path) -> str:
 
 def _closing(sweep: Sweep, seconds: float) -> str:
     text = f"{len(sweep.asked)} settings in {seconds:.0f} s"
-    if sweep.left:
-        text += f"; the budget was spent with {sweep.left} more in mind (--budget SECONDS)"
+    if sweep.unasked:
+        text += f"; the budget was spent with {len(sweep.unasked)} more in mind (--budget SECONDS)"
     return text

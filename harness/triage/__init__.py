@@ -6,5 +6,6 @@ usage                           what the text of a kernel shows of its parameter
 sources, extract, lift          kernels made to stand alone (names, source, strangers: what that takes)
 sweep, variants                 which questions, in which order, within a budget
 asked, contrasts, findings      answers, along which axes they change, and what they mean (pure)
+gaps                            what was not asked, and so whether all is well
 show, next_steps                as table and paragraph; as a matrix and the commands to go on with
 """

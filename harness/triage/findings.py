@@ -59,6 +59,8 @@ class KernelFinding:
     kinds: tuple[OtherKind, ...] = ()
     unread: tuple[str, ...] = ()
     silent: Mapping[str, int] = field(default_factory=dict)
+    unasked: int = 0
+    """Settings that were in mind when the budget was spent."""
 
     @property
     def is_something(self) -> bool:
@@ -66,12 +68,16 @@ class KernelFinding:
         return self.worst is not None or (bool(self.rejected) and not self.passes)
 
 
-def findings(asked: Iterable[Asked], order: Sequence[str] = ()) -> list[KernelFinding]:
-    """A finding per kernel: those that fail first, and then in this order, or that of the answers."""
+def findings(
+    asked: Iterable[Asked], order: Sequence[str] = (), unasked: Iterable[Setting] = ()
+) -> list[KernelFinding]:
+    """A finding per kernel: those that fail first, and then in this order, or that of the answers.
+    `unasked` are settings that there was no time for."""
     every = list(asked)
     answered = dict.fromkeys(a.setting.kernel for a in every)
     kernels = [*(kernel for kernel in order if kernel in answered), *answered]
-    found = [_of_kernel(kernel, every) for kernel in dict.fromkeys(kernels)]
+    left = Counter(setting.kernel for setting in unasked)
+    found = [replace(_of_kernel(k, every), unasked=left[k]) for k in dict.fromkeys(kernels)]
     return sorted(found, key=lambda one: one.worst is None)
 
 

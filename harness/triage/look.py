@@ -45,13 +45,14 @@ class FoundParameter:
 
 @dataclass(frozen=True)
 class FoundLaunch:
-    """A recorded launch: the grid, a description per argument in the kernel's order, the line it is made at
-    and the hints that are not those of the kernel's decorator."""
+    """A recorded launch: the grid, a description per argument in the kernel's order, the line it is made at,
+    the hints that are not those of the kernel's decorator, and the file of that line."""
 
     grid: tuple[int, ...]
     arguments: tuple[dict[str, Any], ...]
     line: int = 0
     hints: tuple[tuple[str, int], ...] = ()
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,8 @@ class Search:
 @dataclass(frozen=True)
 class Seen:
     """A file, looked into. `modules` are the file (`__main__`) and what it imports of the reader's own,
-    `torch`: real | stand-in | unused, `error` what running it raised, with the reader's line."""
+    `torch`: real | stand-in | unused, `error` what running it raised, with the reader's line, `stopped`
+    whether it launched more than was recorded."""
 
     path: Path
     text: str
@@ -93,6 +95,12 @@ class Seen:
     torch: str = "unused"
     error: str | None = None
     searches: tuple[Search, ...] = ()
+    stopped: bool = False
+
+    @property
+    def different_launches(self) -> int:
+        """Launches of all kernels, equal ones counted once."""
+        return sum(len(kernel.launches) for kernel in self.kernels)
 
 
 def look(path: Path, frontend: Frontend, supervisor: Supervisor, deadline: float = DEADLINE) -> Seen:
@@ -150,6 +158,7 @@ def _look(
         report["torch"],
         _told(error, path) if error else None,
         tuple(Search(**entry) for entry in report["searches"]),
+        report["stopped"],
     )
 
 
@@ -165,6 +174,7 @@ def _kernel(found: dict[str, Any]) -> FoundKernel:
                 tuple(entry["arguments"]),
                 entry["line"],
                 tuple(sorted(entry["hints"].items())),
+                entry["file"],
             )
             for entry in found["launches"]
         ),

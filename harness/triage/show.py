@@ -149,10 +149,10 @@ def paragraph(found: KernelFinding) -> str:
 
 def _harmless(found: KernelFinding) -> str:
     if found.passes:
-        return (
-            f"{found.kernel}: compiles in all {found.passes} settings that tell anything. It was compiled "
-            "only; results were not checked."
-        )
+        where = f"in all {found.passes} settings that tell anything"
+        if found.unasked:
+            where = f"in the {found.passes} settings that were asked; {found.unasked} more were in mind"
+        return f"{found.kernel}: compiles {where}. It was compiled only; results were not checked."
     if found.unread:
         return f"{found.kernel}: could not be looked into. {' '.join(map(_ended, found.unread))}"
     if found.rejected:
@@ -239,24 +239,31 @@ def render(
         console.print(paragraph(found), markup=False)
         console.print()
     if len(quiet) > 1:
-        told = "These compile in all settings that tell anything. They were compiled only; results were not"
-        console.print(f"{told} checked.", markup=False)
+        left = any(found.unasked for found in quiet)
+        where = "the settings that were asked" if left else "all settings that tell anything"
+        told = f"These compile in {where}. They were compiled only; results were not checked."
+        console.print(told, markup=False)
         for found in quiet:
-            console.print(f"  {found.kernel}: {found.passes} settings", markup=False)
+            more = f"; {found.unasked} more were in mind" if found.unasked else ""
+            console.print(f"  {found.kernel}: {found.passes} settings{more}", markup=False)
         console.print()
     for note in notes:
         console.print(note, style="dim", markup=False)
 
 
-def as_json(findings: Sequence[KernelFinding], asked: Sequence[Asked]) -> dict[str, Any]:
-    """For scripts: a finding per kernel, and every answer."""
+def as_json(
+    findings: Sequence[KernelFinding], asked: Sequence[Asked], gaps: Sequence[str] = ()
+) -> dict[str, Any]:
+    """For scripts: a finding per kernel, every answer, and what was not asked at all."""
     return {
+        "not_asked": list(gaps),
         "kernels": [
             {
                 "kernel": found.kernel,
                 "fails": found.worst is not None,
                 "failures": found.failures,
                 "passes": found.passes,
+                "more_in_mind": found.unasked,
                 "outcomes": dict(found.outcomes),
                 "newest_failure": found.worst.setting.axes if found.worst else None,
                 "summary": found.worst.result.judgement.summary if found.worst else None,

@@ -77,7 +77,7 @@ class Sweep:
     asked: dict[Setting, Asked] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
     """Versions that could not be had, with the reason."""
-    left: int = 0
+    unasked: dict[Setting, None] = field(default_factory=dict)
     """Settings that were wanted when the budget was spent."""
     confirmed: set[Setting] = field(default_factory=set)
     """Settings whose compile did not end with more time and alone either, and those beside them."""
@@ -149,6 +149,7 @@ class Sweep:
 
     def _ask(self, wanted: Iterable[Setting]) -> None:
         todo = [s for s in wanted if s not in self.asked and not self._is_absent(s)]
+        order = list(todo)
         with ThreadPoolExecutor(self.jobs) as pool:
             running: set[Future[Asked | None]] = set()
             try:
@@ -168,7 +169,9 @@ class Sweep:
             except BaseException:
                 self.lab.supervisor.cancel()
                 raise
-        self.left += len(todo)
+        self.unasked |= dict.fromkeys(todo)
+        # In the order in which they were wanted, whichever compiler was done first: reports name the first.
+        self.asked |= {setting: self.asked.pop(setting) for setting in order if setting in self.asked}
 
     def _confirm(self) -> None:
         """Ask again what did not end, alone and with more time: it may only have been slow beside others.
@@ -188,7 +191,7 @@ class Sweep:
                 del self.asked[setting]
                 again = self._one(setting) if time.monotonic() < self.ends else None
                 if again is None:
-                    self.left += 1
+                    self.unasked[setting] = None
                     continue
                 self.asked[setting] = again
                 self.progress(again)

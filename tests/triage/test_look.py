@@ -297,8 +297,33 @@ def test_a_search_is_recorded_in_part(see: Any) -> None:
     (search,) = seen.searches
     assert (search.size, search.asked) == (20, 8)
     found = launches(seen)
-    assert [launch.grid[0] for launch in found] == [1, 4, 6, 9, 12, 15, 17, 20, 7]
+    assert [launch.grid[0] for launch in found] == [1, 4, 6, 9, 12, 15, 17, 20]
     assert found[0].hints == (("occupancy", 1),)
+
+
+def test_equal_launches_count_once_however_their_kernel_was_made(see: Any) -> None:
+    seen = see(
+        """
+        import torch
+        for occupancy in (4, 8, 16):
+            for step in range(2000):
+                x = torch.empty(4096)
+                ct.launch(0, (step + 1,), k.replace_hints(occupancy=occupancy), (x, x, step, 32))
+        """
+    )
+    assert [launch.hints for launch in launches(seen)] == [(("occupancy", n),) for n in (4, 8, 16)]
+    assert not seen.stopped
+
+
+@pytest.mark.parametrize("last", [64, 65])
+def test_a_script_that_launches_more_than_is_recorded_is_known_for_it(see: Any, last: int) -> None:
+    seen = see(f"for i in range({last}): ct.launch(0, (1,), k, (1, 2, 3, i))\n")
+    assert (seen.different_launches, seen.stopped) == (64, last > 64)
+
+
+def test_a_script_that_launches_for_ever_is_stopped(see: Any) -> None:
+    seen = see("while True: ct.launch(0, (1,), k, (1, 2, 3, 4))\n")
+    assert (seen.different_launches, seen.stopped) == (1, True)
 
 
 def test_kernels_without_a_name_are_found_by_their_launch(see: Any) -> None:

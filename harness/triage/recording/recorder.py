@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import inspect
-import math
 import sys
+import time
 import types
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from .arguments import closure, describe, function_of, identity, parameters_of, plain, question, spelled
+
 MAX_LAUNCHES = 64
 """Launches that differ; of equal ones the first is kept."""
 
-MAX_CALLS = 1000
+MAX_CALLS = 20_000
+"""Launches, equal or not: a script may launch for ever."""
+
+MAX_SECONDS = 40.0
+"""How long launches are recorded, well within what a script may run: what is known then is kept."""
+
 MAX_SEARCHED = 8
 """Configurations of one search that are recorded, spread evenly over it."""
 
@@ -23,77 +30,7 @@ HINTS = ("occupancy", "num_ctas", "opt_level")
 
 
 class Enough(BaseException):
-    """So many launches were recorded that more would tell nothing new."""
-
-
-def describe(value: Any) -> dict[str, Any]:
-    """An argument of a launch, in plain data."""
-    if isinstance(value, bool):
-        return {"kind": "scalar", "dtype": "bool", "value": value}
-    if isinstance(value, int):
-        return {"kind": "scalar", "dtype": "int32" if -(2**31) <= value < 2**31 else "int64", "value": value}
-    if isinstance(value, float):
-        return {"kind": "scalar", "dtype": "float32", "value": value}
-    if isinstance(value, list):
-        return {"kind": "list", "items": [describe(item) for item in value]}
-    if isinstance(value, tuple):
-        return {"kind": "tuple", "items": [describe(item) for item in value]}
-    shape, dtype = getattr(value, "shape", None), str(getattr(value, "dtype", "")).rpartition(".")[2]
-    if shape is None or not dtype:
-        return {"kind": "unknown", "text": f"{type(value).__name__}"}
-    strides = value.stride() if callable(getattr(value, "stride", None)) else None
-    if strides is None:
-        strides = tuple(step // value.dtype.itemsize for step in value.strides)
-        offset = value.__array_interface__["data"][0] % 256 // value.dtype.itemsize
-    else:
-        offset = int(value.storage_offset())
-    return {
-        "kind": "array",
-        "dtype": dtype,
-        "shape": [int(n) for n in shape],
-        "strides": [int(n) for n in strides],
-        "offset": offset,
-    }
-
-
-def function_of(kernel: Any) -> Any:
-    """The Python function of a kernel: the same for all its variants of hints."""
-    return getattr(getattr(kernel, "_annotated_function", None), "pyfunc", kernel)
-
-
-def parameters_of(kernel: Any) -> list[dict[str, Any]]:
-    """Names of a kernel's parameters, and what annotations say: constant (of a type), scalar, nothing."""
-    found = []
-    for name, parameter in inspect.signature(function_of(kernel)).parameters.items():
-        annotation = parameter.annotation
-        text = annotation if isinstance(annotation, str) else repr(annotation)
-        said = of = ""
-        if annotation is not parameter.empty:
-            if "Constant" in text:
-                said = "constant"
-                of = next(
-                    (word for word in ("float", "bool", "int") if word in text.rpartition("Constant")[2]), ""
-                )
-            elif annotation in (int, float, bool) or text in ("int", "float", "bool"):
-                said = getattr(annotation, "__name__", text)
-        found.append({"name": name, "said": said, "of": of})
-    return found
-
-
-def plain(value: Any) -> bool:
-    """Whether `spelled` can write the value down."""
-    if isinstance(value, tuple):
-        return all(map(plain, value))
-    return value is None or isinstance(value, bool | int | float | str)
-
-
-def spelled(value: Any) -> str:
-    """A plain value as an expression."""
-    if isinstance(value, tuple):
-        return f"({', '.join(map(spelled, value))}{',' if len(value) == 1 else ''})"
-    if isinstance(value, float) and not math.isfinite(value):
-        return f'float("{value}")'
-    return repr(value)
+    """No more is recorded of this script."""
 
 
 class Recorder:
@@ -106,19 +43,33 @@ class Recorder:
         self.launched: list[Any] = []
         self.searches: list[dict[str, Any]] = []
         self.calls = 0
+        self.known: set[Any] = set()
+        """What the launches ask of a compiler."""
+        self.stopped = False
+        """Whether the script launched more than was recorded."""
+        self.ends = time.monotonic() + MAX_SECONDS
 
     def launch(self, stream: Any, grid: Any, kernel: Any, args: Any = (), *rest: Any, **options: Any) -> None:
         """In the place of `ct.launch`."""
         args = options.get("kernel_args", args)
         size = [int(n) for n in (grid if isinstance(grid, tuple | list) else (grid,))]
-        told = {"grid": size, "arguments": [describe(a) for a in args], "line": self._line()}
-        pairs = zip(self.launched, self.launches, strict=True)
-        if not any(other is kernel and entry == told for other, entry in pairs):
-            self.launched.append(kernel)
-            self.launches.append(told)
+        arguments = [describe(a) for a in args]
+        asks = question(kernel, arguments)
         self.calls += 1
-        if len(self.launches) >= MAX_LAUNCHES or self.calls >= MAX_CALLS:
-            raise Enough
+        if asks not in self.known:
+            if len(self.launches) >= MAX_LAUNCHES:
+                self._stop()
+            file, line = self._place()
+            self.known.add(asks)
+            self.launched.append(kernel)
+            self.launches.append({"grid": size, "arguments": arguments, "file": file, "line": line})
+        elif self.calls > MAX_CALLS or time.monotonic() > self.ends:
+            self._stop()
+
+    def _stop(self) -> None:
+        """What the script would launch from here on is not known."""
+        self.stopped = True
+        raise Enough
 
     def search(
         self,
@@ -136,7 +87,7 @@ class Recorder:
         if len(space) > MAX_SEARCHED:
             last = len(space) - 1
             chosen = [space[round(i * last / (MAX_SEARCHED - 1))] for i in range(MAX_SEARCHED)]
-        self.searches.append({"line": self._line(), "size": len(space), "asked": len(chosen)})
+        self.searches.append({"line": self._place()[1], "size": len(space), "asked": len(chosen)})
         for config in chosen:
             made = kernel if isinstance(kernel, self.ct.kernel) else kernel(config)
             hints = hints_fn(config) if hints_fn is not None else {}
@@ -164,12 +115,12 @@ class Recorder:
         """In the place of `cuda.tile_experimental.autotune_launch`."""
         return self.search(search_space, stream, grid_fn, kernel, args_fn, hints_fn)
 
-    def _line(self) -> int:
-        """The line of the reader's file that is being executed."""
+    def _place(self) -> tuple[str, int]:
+        """The reader's file that is being executed, and the line."""
         frame: types.FrameType | None = sys._getframe(1)
         while frame is not None and not self.is_readers(frame.f_code.co_filename):
             frame = frame.f_back
-        return frame.f_lineno if frame is not None else 0
+        return (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("", 0)
 
     # --- the report ---------------------------------------------------------------------------
 
@@ -178,9 +129,9 @@ class Recorder:
         groups: dict[Any, dict[str, Any]] = {}
         for name, value in vars(main).items():
             if isinstance(value, self.ct.kernel):
-                groups.setdefault(self._key(value), {"kernel": value, "name": name, "launches": []})
+                groups.setdefault(identity(value), {"kernel": value, "name": name, "launches": []})
         for kernel, launch in zip(self.launched, self.launches, strict=True):
-            group = groups.setdefault(self._key(kernel), {"kernel": kernel, "launches": []})
+            group = groups.setdefault(identity(kernel), {"kernel": kernel, "launches": []})
             told = {**launch, "hints": self._hints(kernel, group["kernel"])}
             group["launches"].append(told)
         kernels = [self._kernel(group, main) for group in groups.values()]
@@ -189,13 +140,8 @@ class Recorder:
             "kernels": kernels,
             "modules": self._modules(main, homes),
             "searches": self.searches,
+            "stopped": self.stopped,
         }
-
-    def _key(self, kernel: Any) -> Any:
-        """Equal for kernels of the same text and the same closure."""
-        function = function_of(kernel)
-        cells = tuple(spelled(c) if plain(c) else id(c) for c in _closure(function).values())
-        return function.__code__.co_filename, function.__code__.co_firstlineno, function.__qualname__, cells
 
     def _hints(self, kernel: Any, bound: Any) -> dict[str, Any]:
         """Hints of a launched kernel that are not those of its decorator, as far as they are plain."""
@@ -235,7 +181,7 @@ class Recorder:
     def _nested(self, function: Any, home: types.ModuleType | None, depth: int = 4) -> dict[str, Any]:
         """A function inside another or a class: its line, and what the names are that it has from outside."""
         values: dict[str, Any] = {}
-        for name, value in _closure(function).items():
+        for name, value in closure(function).items():
             values[name] = self._value(value, home, depth)
         told = {"line": function.__code__.co_firstlineno, "name": function.__name__, "values": values}
         return {**told, "column": _first_column(function.__code__)} if told["name"] == LAMBDA else told
@@ -279,15 +225,3 @@ def _first_column(code: types.CodeType) -> int:
     places = code.co_positions()
     columns = [column for line, _, column, _ in places if line == code.co_firstlineno and column]
     return min(columns, default=0)
-
-
-def _closure(function: Any) -> dict[str, Any]:
-    """Values of the names that a function has from the functions around it."""
-    code, cells = function.__code__, function.__closure__ or ()
-    found = {}
-    for name, cell in zip(code.co_freevars, cells, strict=True):
-        try:
-            found[name] = cell.cell_contents
-        except ValueError:  # bound to nothing yet
-            continue
-    return found
