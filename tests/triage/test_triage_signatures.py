@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from harness.model import Array, Constant, ScalarParameter, TupleParameter
 from harness.triage.look import FoundKernel, FoundLaunch, FoundParameter, Seen, TriageError
@@ -51,7 +53,24 @@ def test_assumptions_in_the_notation() -> None:
         ("a = array(float33, 2)", "unknown dtype float33"),
         ("a = array(float32, 2, stride=1)", "unknown word 'stride'"),
         ("T = const(open)", None),
-        ("T = const(__import__('os'))", "malformed node"),
+        ("T = const(__import__('os'))", "__import__('os') is neither a word nor a value"),
+        ("a = array(float16)", "array takes a dtype and a rank, as in array(float16, 2)"),
+        ("a = array()", "array takes a dtype and a rank"),
+        ("a = array(float16, 2, 3)", "array takes a dtype and a rank"),
+        ("a = array(float16, 2, shape=(1, 2))", "array takes a dtype and a rank"),
+        ("a = array(2, float16)", "unknown dtype 2"),
+        ("a = array(float16, two)", "a rank is a whole number from 0 to 16, not 'two'"),
+        ("a = array(float16, shape=32)", "a shape is a tuple"),
+        ("a = array(float16, shape=(32, n))", "(32, n) is neither a word nor a value"),
+        ("a = array(float16, 2, divisible=0)", "divisible is a whole number from 1"),
+        ("a = array(float16, **x)", "array takes a dtype and a rank"),
+        ("a = scalar()", "scalar takes a dtype, as in scalar(int32)"),
+        ("T = const()", "const takes a value, as in const(128)"),
+        ("T = const(1, 2)", "const takes a value"),
+        ("T = const((1,))", "(1,) is no value of a constant"),
+        ("T = const(1)\nU = 3", "cannot read"),
+        ("T = const(1); T = const(2)", "T is described twice"),
+        ("a = " + "(" * 500, "cannot read"),
     ],
 )
 def test_what_cannot_be_read_is_told_with_its_place(text: str, said: str | None) -> None:
@@ -61,6 +80,44 @@ def test_what_cannot_be_read_is_told_with_its_place(text: str, said: str | None)
     with pytest.raises(TriageError, match=r"^here: ") as caught:
         parse(text, "here")
     assert said in str(caught.value)
+
+
+_ATOMS = st.sampled_from(["float16", "2", "-1", "(1, 2)", "None", "1.5", "x", "'s'", "{}", "f()", "1e999"])
+_GIVEN = st.lists(st.tuples(st.sampled_from(["", "shape=", "base=", "strides="]), _ATOMS), max_size=4)
+_CALLS = st.builds(
+    lambda kind, given: f"a = {kind}({', '.join(key + value for key, value in given)})",
+    st.sampled_from(["array", "scalar", "const"]),
+    _GIVEN,
+)
+WORDS = st.sampled_from(
+    [
+        *"abT=()[]{},;.*-+1 0",
+        "array",
+        "scalar",
+        "const",
+        "float16",
+        "shape=",
+        "base=",
+        "None",
+        "'",
+        "\n",
+        "\\",
+    ]
+)
+
+
+@given(st.one_of(st.text(), st.lists(WORDS, max_size=25).map("".join), _CALLS))
+@example("a = array(float16, shape=(9223372036854775807, 2))")
+@example("a = array('float16', {}, shape=[])")
+@example("T = const(-[])")
+@example(f"T = const({'1+' * 3000}1)")
+@example(f"T = const({'-' * 100_000}1)")
+def test_whatever_is_written_is_read_or_told_in_one_sentence(text: str) -> None:
+    try:
+        parse(text, "here")
+    except TriageError as error:
+        assert str(error).startswith("here: ")
+        assert "index" not in str(error).replace(repr(text)[1:-1], "")
 
 
 def test_an_option_counts_more_than_a_comment() -> None:
