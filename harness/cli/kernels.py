@@ -28,6 +28,12 @@ cli.add_typer(_new, name="new")
 )
 def triage(
     file: Annotated[Path, typer.Argument(help="A Python file with kernels, or a script that launches some.")],
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[-- ARGS...]", show_default=False, help="What the script finds on its command line."
+        ),
+    ] = None,
     parameters: Annotated[
         str,
         typer.Option(
@@ -57,6 +63,7 @@ def triage(
     options = Options(
         out=out,
         parameters=parameters,
+        arguments=tuple(arguments or ()),
         kernels=tuple(kernel or ()),
         cuda_tile=tuple(cuda_tile or ()),
         cuda_toolkit=tuple(cuda_toolkit or ()),

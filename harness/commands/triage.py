@@ -45,10 +45,12 @@ _USUAL_DEVICE = "sm_90"
 
 @dataclass(frozen=True)
 class Options:
-    """How to triage. `budget`, `deadline` and `patience` are in seconds; empty lists mean the usual."""
+    """How to triage. `arguments` are those of the file itself; `budget`, `deadline` and `patience` are in
+    seconds; empty lists mean the usual."""
 
     out: Path
     parameters: str = ""
+    arguments: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
     cuda_tile: tuple[str, ...] = ()
     cuda_toolkit: tuple[str, ...] = ()
@@ -81,7 +83,8 @@ def _triage(path: Path, options: Options) -> int:
     with Lab(options.store, offline=options.offline) as lab:
         lab.deadlines = Deadlines(compile=options.deadline, patience=options.patience)
         scope = _scope(lab, options)
-        seen = look(path, lab.provisioner.frontend(scope.frontends[-1]), lab.supervisor)
+        frontend = lab.provisioner.frontend(scope.frontends[-1])
+        seen = look(path, frontend, lab.supervisor, arguments=options.arguments)
         chosen = signatures(seen, options.parameters, options.kernels)
         _announce(seen, chosen, console)
         asking, problems = with_sources(seen, chosen, folder)
@@ -159,6 +162,8 @@ def _announce(seen: Seen, asking: Sequence[Signature], console: Console) -> None
             f"line {search.line}: {search.asked} of {search.size} configurations of a search are asked about"
         )
         console.print(told, style="dim", markup=False)
+    if seen.ended:
+        console.print(seen.cut_short, style="yellow", markup=False)
     if seen.error:
         told = f"running it raised {seen.error}"
         if launches:

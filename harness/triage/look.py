@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,18 @@ class Seen:
     error: str | None = None
     searches: tuple[Search, ...] = ()
     stopped: bool = False
+    ended: str | None = None
+    """How the script ended itself before it was through, and what it said."""
+
+    @property
+    def cut_short(self) -> str:
+        """Why not all of the file was seen, in sentences; empty if it was."""
+        if self.error:
+            return f"Running it raised {self.error}."
+        if self.ended:
+            how = f"python -m harness triage {self.path.name} -- ARGS"
+            return f"It ended itself {self.ended}. What it needs on its command line can be given: {how}"
+        return ""
 
     @property
     def different_launches(self) -> int:
@@ -103,22 +116,36 @@ class Seen:
         return sum(len(kernel.launches) for kernel in self.kernels)
 
 
-def look(path: Path, frontend: Frontend, supervisor: Supervisor, deadline: float = DEADLINE) -> Seen:
-    """Run the file with launches recorded instead of made. Raises TriageError.
+def look(
+    path: Path,
+    frontend: Frontend,
+    supervisor: Supervisor,
+    deadline: float = DEADLINE,
+    arguments: Sequence[str] = (),
+) -> Seen:
+    """Run the file, with these arguments, with launches recorded instead of made. Raises TriageError.
 
     A file that launches nothing is run again as if on another GPU, as long as that may be the reason.
     """
     text = _read(path)
     seen: Seen | None = None
     for capability in _CAPABILITIES:
-        another = _look(path, text, frontend, supervisor, capability, deadline)
+        worker: list[str | Path] = [
+            sys.executable,
+            "-I",
+            look_worker.__file__,
+            frontend.root,
+            path.absolute(),
+            capability,
+        ]
+        another = _look(path, text, [*worker, *arguments], supervisor, deadline)
         if seen is None or any(kernel.launches for kernel in another.kernels):
             seen = another
         if any(kernel.launches for kernel in seen.kernels) or "capability" not in text:
             break
     assert seen is not None
-    if not seen.kernels and seen.error:
-        raise TriageError(f"{path} raised before a kernel was launched or bound to a name: {seen.error}")
+    if not seen.kernels and seen.cut_short:
+        raise TriageError(f"{path}: no kernel was launched or bound to a name. {seen.cut_short}")
     if not seen.kernels:
         raise TriageError(
             f"{path} neither binds a kernel to a module-level name nor launches one; decorate a "
@@ -128,10 +155,10 @@ def look(path: Path, frontend: Frontend, supervisor: Supervisor, deadline: float
 
 
 def _look(
-    path: Path, text: str, frontend: Frontend, supervisor: Supervisor, capability: str, deadline: float
+    path: Path, text: str, command: Sequence[str | Path], supervisor: Supervisor, deadline: float
 ) -> Seen:
     finished = supervisor.run(
-        [sys.executable, "-I", look_worker.__file__, frontend.root, path.absolute(), capability],
+        command,
         deadline=deadline,
         cwd=path.absolute().parent,
         env={name: value for name, value in os.environ.items() if "CUDA_TILE" not in name},
@@ -147,9 +174,9 @@ def _look(
         report = json.loads(lines[-1])
     except (IndexError, ValueError):
         how = f"signal {finished.signal}" if finished.signal else f"exit code {finished.exit_code}"
-        last = (finished.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        last = _last(finished.stderr) or "it said nothing"
         raise TriageError(f"{path} could not be run: its process ended with {how} ({last})") from None
-    error = report["error"]
+    error, ended = report["error"], report["ended"]
     return Seen(
         path.absolute(),
         text,
@@ -159,6 +186,7 @@ def _look(
         _told(error, path) if error else None,
         tuple(Search(**entry) for entry in report["searches"]),
         report["stopped"],
+        _ended(ended, path, finished.stderr) if ended else None,
     )
 
 
@@ -207,15 +235,34 @@ def _read(path: Path) -> str:
 
 def _told(error: dict[str, str], path: Path) -> str:
     """What was raised, and at which line of the reader's file."""
-    places = re.findall(rf'File "{re.escape(str(path.absolute()))}", line (\d+)', error["traceback"])
     words = f"{error['type']}: {error['message']}".rstrip(": ").partition("\n")[0]
     words = _PLACE.sub("", words)
+    place = _place(error["traceback"], path)
+    return f"{words} ({place})" if place else words
+
+
+def _ended(ended: dict[str, str], path: Path, stderr: str) -> str:
+    """Where a script ended itself, and with which words: those that it ended with, or that it said last."""
+    place, message = _place(ended["traceback"], path), ended["message"]
+    code = message if re.fullmatch(r"-?\d+", message) else None
+    words = _last(stderr if code or message in ("", "None") else message)
+    how = f"with exit code {code}" if code else "with words" if words else "without a word"
+    return f"{how}{f' ({place})' if place else ''}{f', saying: {words}' if words else ''}"
+
+
+def _last(text: str) -> str:
+    return (text.strip().splitlines() or [""])[-1].strip()
+
+
+def _place(traceback: str, path: Path) -> str:
+    """The last line of the reader's file in a traceback, with its code."""
+    places = re.findall(rf'File "{re.escape(str(path.absolute()))}", line (\d+)', traceback)
     if not places:
-        return words
+        return ""
     line = int(places[-1])
     source = path.read_text(encoding="utf-8").splitlines()
     code = source[line - 1].strip() if line <= len(source) else ""
-    return f"{words} ({path.name}, line {line}: {code})"
+    return f"{path.name}, line {line}: {code}"
 
 
 def comments(text: str) -> list[tuple[int, str]]:

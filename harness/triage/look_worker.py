@@ -1,11 +1,13 @@
 """Run a reader's file without a GPU, and say which kernels it defines and how it launches them.
 
-Started by path as `python -I look_worker.py FRONTEND_ROOT FILE CAPABILITY`, such as 9.0. Imports the
-standard library, cuda.tile and, where it is installed, torch only. Launches are recorded instead of made;
-tensors that were to lie on a GPU lie in host memory, or nowhere (`recording`).
+Started by path as `python -I look_worker.py FRONTEND_ROOT FILE CAPABILITY ARGS...`, with a capability such
+as 9.0 and the arguments of the file. Imports the standard library, cuda.tile and, where it is there, torch
+only. Launches are recorded instead of made; tensors that were to lie on a GPU lie in host memory, or nowhere
+(`recording`).
 
 The last line on the descriptor that was standard output is one JSON object: what `Recorder.report` tells,
-`torch` (real | stand-in | unused), `stand_ins` and, where the file raised, `error` with its traceback.
+`torch` (real | stand-in | unused), `stand_ins` and, where the file raised or ended itself, `error` or `ended`
+with the traceback.
 """
 
 from __future__ import annotations
@@ -37,23 +39,26 @@ def recording(part: str) -> Any:
 
 def run(
     file: str, text: str, pytest_stand_in: Any, recorder: Any
-) -> tuple[types.ModuleType, dict[str, str] | None]:
-    """Execute the file as a script and, where that launches nothing, call its tests; gives the module and
-    what was raised, if anything was."""
+) -> tuple[types.ModuleType, dict[str, str] | None, dict[str, str] | None]:
+    """Execute the file as a script and, where that launches nothing, call its tests; gives the module, what
+    was raised, if anything was, and how it ended itself before it was through, if it did."""
     module = types.ModuleType("__main__")
     module.__file__ = file
     module.__dict__["get_ipython"] = recording("anything").Anything  # a notebook's, saved as a script
     sys.modules["__main__"] = module
     enough = importlib.import_module(f"{_PACKAGE}.recorder").Enough
-    error = None
+    error = ended = None
     try:
         exec(compile(text, file, "exec", dont_inherit=True), module.__dict__)
-    except (enough, SystemExit):
+    except enough:
         pass
+    except SystemExit as raised:
+        if raised.code not in (None, 0) or not recorder.launches:  # else it was through
+            ended = told(raised)
     except BaseException as raised:
         error = told(raised)
     if error is not None or recorder.launches:
-        return module, error
+        return module, error, ended
     for test, arguments in pytest_stand_in.calls(module.__dict__):
         try:
             test(**arguments)
@@ -61,7 +66,7 @@ def run(
             break
         except BaseException as raised:
             error = told(raised)
-    return module, error
+    return module, error, ended
 
 
 def told(raised: BaseException) -> dict[str, str]:
@@ -100,14 +105,15 @@ def main() -> None:
     sys.meta_path.append(finder)
     if real_torch and "torch" in text:
         recording("host_memory").lend_host_memory(importlib.import_module("torch"), capability)
-    sys.argv = [file]
-    module, error = run(file, text, pytest_stand_in, recorder)
+    sys.argv = [file, *sys.argv[4:]]
+    module, error, ended = run(file, text, pytest_stand_in, recorder)
     torch = "stand-in" if "torch" in finder.used else "real" if "torch" in sys.modules else "unused"
     report = {
         **recorder.report(module),
         "torch": torch,
         "stand_ins": sorted({name.partition(".")[0] for name in finder.used}),
         "error": error,
+        "ended": ended,
     }
     answers.write(json.dumps(report).encode("ascii") + b"\n")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from harness.kernels.arrays import ITEMSIZE, Placement, assume
@@ -39,8 +40,9 @@ class Signature:
 def signatures(seen: Seen, told: str = "", names: Sequence[str] = ()) -> list[Signature]:
     """Signatures of the file's kernels, or of those in `names`, in the order of the file.
 
-    `told` is the text of an option and counts more than comments, which count more than launches. Of a
-    kernel's launches the distinct ones each give a signature. Raises TriageError that says what to write.
+    `told` is the text of an option and counts more than comments, which count more than launches, parameter
+    by parameter. Of a kernel's launches the distinct ones each give a signature. Raises TriageError that says
+    what to write.
     """
     chosen = [kernel for kernel in seen.kernels if not names or kernel.name in names]
     unknown = sorted(set(names) - {kernel.name for kernel in seen.kernels})
@@ -53,9 +55,9 @@ def signatures(seen: Seen, told: str = "", names: Sequence[str] = ()) -> list[Si
     missing: list[str] = []
     for kernel in chosen:
         words = _comments_for(kernel, seen) | option
-        known = {p.name for p in kernel.parameters if p.name in words}
-        if kernel.launches and not known:
-            found += _labelled(kernel, _launched(kernel))
+        if kernel.launches:
+            launched = _labelled(kernel, _launched(kernel, words, seen))
+            found += [one if one.known_by == "launch" else replace(one, launch=None) for one in launched]
             continue
         try:
             found.append(Signature(kernel, _told(kernel, words), "told", label=kernel.name))
@@ -97,12 +99,13 @@ def _comments_for(kernel: FoundKernel, seen: Seen) -> dict[str, Parameter | str]
     return everywhere | here
 
 
-def _launched(kernel: FoundKernel) -> list[Signature]:
+def _launched(kernel: FoundKernel, words: Mapping[str, Any], seen: Seen) -> list[Signature]:
     found: dict[tuple[tuple[Parameter, ...], Hints], Signature] = {}
+    known_by = "told" if any(p.name in words for p in kernel.parameters) else "launch"
     for launch in kernel.launches:
-        parameters = _of_launch(kernel, launch)
+        parameters = _of_launch(kernel, launch, words, seen)
         hints = replace(AS_DECORATED, **dict(launch.hints))
-        signature = Signature(kernel, parameters, "launch", launch, kernel.name, hints)
+        signature = Signature(kernel, parameters, known_by, launch, kernel.name, hints)
         found.setdefault((parameters, hints), signature)
     return list(found.values())
 
@@ -148,16 +151,36 @@ def _word(said: Mapping[str, Any]) -> str:
     return str(said.get("text", said["kind"]))
 
 
-def _of_launch(kernel: FoundKernel, launch: FoundLaunch) -> tuple[Parameter, ...]:
+class _Untold(ValueError):
+    """What an argument is of which no parameter can be made."""
+
+
+def _of_launch(
+    kernel: FoundKernel, launch: FoundLaunch, words: Mapping[str, Any], seen: Seen
+) -> tuple[Parameter, ...]:
+    """The arguments of a launch as parameters, but for those that words describe."""
+    where = f"{Path(launch.file).name if launch.file else seen.path.name}, line {launch.line}"
     if len(launch.arguments) != len(kernel.parameters):
         raise TriageError(
-            f"{kernel.name} is launched with {len(launch.arguments)} arguments, but takes "
+            f"{where}: {kernel.name} is launched with {len(launch.arguments)} arguments, but takes "
             f"{len(kernel.parameters)}"
         )
-    return tuple(
-        _argument(parameter.name, said, constant=parameter.said == "constant")
-        for parameter, said in zip(kernel.parameters, launch.arguments, strict=True)
-    )
+    found: list[Parameter] = []
+    untold: dict[str, str] = {}
+    for parameter, said in zip(kernel.parameters, launch.arguments, strict=True):
+        try:
+            given = words.get(parameter.name)
+            found.append(given or _argument(parameter.name, said, constant=parameter.said == "constant"))
+        except _Untold as reason:
+            untold[parameter.name] = str(reason)
+    if untold:
+        reasons = "; ".join(f"argument {name!r} {reason}" for name, reason in untold.items())
+        line = "; ".join(_examples(kernel, seen, list(untold)).values())
+        raise TriageError(
+            f"{where}: {kernel.name} is launched, but {reasons}. Say what the kernel takes there, with the "
+            f'element types, ranks and values of the report:\n  --parameters "{line}"'
+        )
+    return tuple(found)
 
 
 def _argument(name: str, said: Mapping[str, Any], constant: bool = False) -> Any:
@@ -169,7 +192,7 @@ def _argument(name: str, said: Mapping[str, Any], constant: bool = False) -> Any
         case "array":
             dtype = DTYPE_ALIASES.get(said["dtype"], said["dtype"])
             if dtype not in ITEMSIZE:
-                raise TriageError(f"argument {name!r} has dtype {said['dtype']!r}, which cuda.tile has not")
+                raise _Untold(f"has dtype {said['dtype']!r}, which cuda.tile has not")
             placement = Placement(name, dtype, tuple(said["shape"]), tuple(said["strides"]), said["offset"])
             return assume(placement)
         case "list" if said["items"] and all(item["kind"] == "array" for item in said["items"]):
@@ -177,10 +200,7 @@ def _argument(name: str, said: Mapping[str, Any], constant: bool = False) -> Any
         case "tuple":
             items = tuple(_argument(f"{name}.{i}", item) for i, item in enumerate(said["items"]))
             return TupleParameter(name, items)
-    raise TriageError(
-        f"argument {name!r} is {said.get('text', said['kind'])}, of which no shape and dtype is known; "
-        f'describe it, for example --parameters "{name} = array(float32, 2)"'
-    )
+    raise _Untold(f"is {said.get('text', said['kind'])}, of which no shape and dtype is known")
 
 
 def _told(kernel: FoundKernel, words: Mapping[str, Any]) -> tuple[Parameter, ...]:
@@ -197,21 +217,27 @@ def _told(kernel: FoundKernel, words: Mapping[str, Any]) -> tuple[Parameter, ...
     return tuple(found)
 
 
+def _examples(kernel: FoundKernel, seen: Seen, names: Sequence[str]) -> dict[str, str]:
+    """What to write of these parameters, by name."""
+    module = seen.modules.get(kernel.module or "")
+    used = usages(module.text, kernel.function, kernel.line) if module is not None else {}
+    return {
+        parameter.name: f"{parameter.name} = {example(parameter, used.get(parameter.name))}"
+        for parameter in kernel.parameters
+        if parameter.name in names
+    }
+
+
 def _ask(kernels: Sequence[FoundKernel], missing: Sequence[str], seen: Seen) -> str:
     """What to write where parameters are not known: a line that can be used as it stands."""
     wanted: dict[str, str] = {}
     for kernel in kernels:
-        module = seen.modules.get(kernel.module or "")
-        used = usages(module.text, kernel.function, kernel.line) if module is not None else {}
-        for parameter in kernel.parameters:
-            if parameter.said not in _SCALARS:
-                wanted.setdefault(
-                    parameter.name, f"{parameter.name} = {example(parameter, used.get(parameter.name))}"
-                )
+        names = [parameter.name for parameter in kernel.parameters if parameter.said not in _SCALARS]
+        wanted = _examples(kernel, seen, names) | wanted
     line = "; ".join(wanted.values())
-    told = f" Running it raised {seen.error}." if seen.error else ""
+    told = f"{seen.cut_short}\n" if seen.cut_short else ""
     return (
-        f"nothing tells the parameters of {'; '.join(missing)}.{told} Put a line such as this into "
+        f"nothing tells the parameters of {'; '.join(missing)}. {told}Put a line such as this into "
         f"{seen.path.name}, or pass it with --parameters, with the element types, ranks and values of the "
         f"report:\n  # harness: {line}"
     )

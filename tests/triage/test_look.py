@@ -30,13 +30,14 @@ def k(x, y, n, T: ct.Constant[int]):
 
 @pytest.fixture
 def see(tmp_path: Path) -> Any:
-    def seen(body: str, kernel: str = KERNEL, **files: str) -> Seen:
+    def seen(body: str, kernel: str = KERNEL, arguments: tuple[str, ...] = (), **files: str) -> Seen:
         for name, text in files.items():
             (tmp_path / f"{name}.py").write_text(dedent(text))
         path = tmp_path / "report.py"
         path.write_text(kernel + dedent(body))
         with Supervisor() as supervisor:
-            return look(path, Frontend(version="1.7.0", root=str(FRONTEND), sha256="f" * 64), supervisor)
+            frontend = Frontend(version="1.7.0", root=str(FRONTEND), sha256="f" * 64)
+            return look(path, frontend, supervisor, arguments=arguments)
 
     return seen
 
@@ -379,6 +380,44 @@ def test_an_error_is_told_with_its_line_once(see: Any) -> None:
     assert see("import torch\n1 / 0\n").error.startswith(
         "ZeroDivisionError: division by zero (report.py, line 9"
     )
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            "import argparse\np = argparse.ArgumentParser()\n"
+            "p.add_argument('--n', required=True)\np.parse_args()\n",
+            "with exit code 2 (report.py, line 11: p.parse_args()), saying: report.py: error: the following "
+            "arguments are required: --n",
+        ),
+        ("raise SystemExit('no GPU')\n", "(report.py, line 8: raise SystemExit('no GPU')), saying: no GPU"),
+        ("import sys\nsys.exit()\n", "without a word (report.py, line 9: sys.exit())"),
+        ("ct.launch(0, (1,), k, (1, 2, 3, 4))\nexit(3)\n", "with exit code 3 (report.py, line 9: exit(3))"),
+    ],
+)
+def test_a_script_that_ends_itself_is_known_for_it(see: Any, body: str, said: str) -> None:
+    seen = see(body)
+    assert seen.ended.endswith(said)
+    assert seen.cut_short.endswith("can be given: python -m harness triage report.py -- ARGS")
+
+
+def test_a_script_that_is_through_with_its_launches_may_end_itself(see: Any) -> None:
+    assert see("ct.launch(0, (1,), k, (1, 2, 3, 4))\nexit(0)\n").ended is None
+
+
+def test_a_script_gets_its_arguments(see: Any) -> None:
+    body = "import sys\nct.launch(0, (1,), k, (1, 2, 3, int(sys.argv[2])))\n"
+    (launch,) = launches(see(body, arguments=("--size", "64")))
+    assert launch.arguments[3]["value"] == 64
+
+
+def test_what_comes_out_of_a_missing_library_is_unknown(see: Any) -> None:
+    (launch,) = launches(
+        see("import torch\nx = torch.load('w')['x']\nct.launch(0, (1,), k, (x, x.T, 1, 2))\n")
+    )
+    assert [said["kind"] for said in launch.arguments] == ["unknown", "unknown", "scalar", "scalar"]
+    assert (Path(launch.file).name, launch.line) == ("report.py", 10)
 
 
 def test_libraries_still_miss_what_they_miss(tmp_path: Path) -> None:

@@ -169,6 +169,22 @@ def test_tuples_and_strangers_in_a_launch() -> None:
         signatures(seen(kernel(X, launches=(FoundLaunch((1,), (strange,)),))))
 
 
+def test_what_a_launch_does_not_tell_is_asked_for_with_its_place_and_a_line_to_paste() -> None:
+    strange = {"kind": "unknown", "text": "Socket"}
+    number = {"kind": "scalar", "dtype": "int32", "value": 128}
+    launch = FoundLaunch((1,), (strange, number, number), 11, (("occupancy", 16),), "/a/run.py")
+    file = seen(kernel(X, N, T, launches=(launch,)))
+    with pytest.raises(TriageError) as caught:
+        signatures(file)
+    assert str(caught.value).startswith("run.py, line 11: k is launched, but argument 'x' is Socket, ")
+    line = str(caught.value).partition('--parameters "')[2].removesuffix('"')
+    assert line == "x = array(float32, 2)"
+    (found,) = signatures(file, line)
+    assert [p.name for p in found.parameters] == ["x", "n", "T"]
+    assert found.parameters[2] == Constant("T", 128)
+    assert (found.known_by, found.launch, found.hints.occupancy) == ("told", None, 16)
+
+
 def test_an_unknown_kernel_is_named_with_those_there_are() -> None:
     with pytest.raises(TriageError, match=r"has no kernel 'q'; its kernels are k$"):
         signatures(seen(kernel(N)), names=["q"])
