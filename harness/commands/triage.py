@@ -18,6 +18,7 @@ from harness.matrix.words import ARCHS
 from harness.model import Cell, RunSettings
 from harness.report.files import write_atomically
 from harness.triage.asked import Asked, Setting
+from harness.triage.data import as_json
 from harness.triage.findings import KernelFinding, findings
 from harness.triage.gaps import exit_code, gaps, stop
 from harness.triage.look import Seen, TriageError, look
@@ -29,7 +30,7 @@ from harness.triage.next_steps import (
     renamed,
     run_command,
 )
-from harness.triage.show import as_json, render
+from harness.triage.show import render
 from harness.triage.signatures import Signature, signatures
 from harness.triage.sources import with_sources
 from harness.triage.sweep import OLDEST_FRONTEND, Scope, Sweep, newest_of_each

@@ -7,5 +7,5 @@ sources, extract, lift          kernels made to stand alone (names, source, stra
 sweep, variants                 which questions, in which order, within a budget
 asked, contrasts, findings      answers, along which axes they change, and what they mean (pure)
 gaps                            what was not asked, and so whether all is well
-show, next_steps                as table and paragraph; as a matrix and the commands to go on with
+show, data, next_steps          as table and paragraph; as JSON; as a matrix and commands to go on with
 """

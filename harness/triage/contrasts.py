@@ -10,8 +10,10 @@ from itertools import combinations, product
 from packaging.version import Version
 
 from harness.triage.asked import Asked, Setting
+from harness.triage.variants import AXES as CHANGES
+from harness.triage.variants import HINT_AXES
 
-AXES = ("frontend", "toolchain", "architecture", "opt level", "dtype", "signature", "constant")
+AXES = ("frontend", "toolchain", "architecture", "opt level", *CHANGES)
 """The axes that may decide, as reports name them."""
 
 
@@ -69,10 +71,14 @@ def _only_axis(one: Setting, other: Setting) -> str | None:
 def value_of(asked: Asked, axis: str) -> str:
     """A setting's value along an axis, in words."""
     setting = asked.setting
-    if axis in ("dtype", "signature", "constant"):
-        reported = asked.result.cell.case.dtype if axis == "dtype" else "as reported"
+    case = asked.result.cell.case
+    if axis in HINT_AXES:
+        value = getattr(case.hints, axis)
+    elif axis in CHANGES:
+        reported = case.dtype if axis == "dtype" else "as reported"
         return setting.variant[1] or reported
-    value = setting.axes[axis]
+    else:
+        value = setting.axes[axis]
     return "as decorated" if value is None else str(value)
 
 

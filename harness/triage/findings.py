@@ -11,6 +11,8 @@ from packaging.version import Version
 from harness.model import Verdict
 from harness.triage.asked import Asked, Setting, is_failure, is_rejection, is_unread, short
 from harness.triage.contrasts import Decision, contrasts, value_of
+from harness.triage.variants import AXES as CHANGES
+from harness.triage.variants import HINT_AXES
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def _of_kernel(kernel: str, every: Sequence[Asked]) -> KernelFinding:
         control_differs=apart,
         other_release=_other_release(worst, good),
         broken=tuple(sorted(broken, key=Version)),
-        others=tuple(sorted({f"{value_of(a, a.setting.variant[0])}: {short(a.result)}" for a in other})),
+        others=tuple(sorted({f"{a.setting.variant[1]}: {short(a.result)}" for a in other})),
         rejected=tuple(
             f"cuda-tile {', '.join(sorted(versions, key=Version))}: {words}"
             for words, versions in rejections.items()
@@ -198,8 +200,9 @@ def _control(worst: Asked | None, good: Sequence[Asked], every: Sequence[Asked])
 
 
 def _distance(bad: Setting, good: Setting) -> tuple[int, int, float]:
-    apart = [axis for axis, value in bad.axes.items() if good.axes[axis] != value]
-    rank = ("variant", "opt level", "toolchain", "architecture", "frontend")
+    changed = [axis for axis, value in bad.axes.items() if good.axes[axis] != value]
+    apart = [good.variant[0] or bad.variant[0] if axis == "variant" else axis for axis in changed]
+    rank = (*HINT_AXES, "opt level", *CHANGES, "toolchain", "architecture", "frontend")
     version = abs(_number(bad.cuda_toolkit) - _number(good.cuda_toolkit))
     version += abs(_number(bad.cuda_tile) - _number(good.cuda_tile))
     return len(apart), sum(rank.index(axis) for axis in apart), version

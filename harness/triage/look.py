@@ -61,7 +61,7 @@ class FoundKernel:
     """A kernel of the file, or one that it launches. `line` is that of its first decorator.
 
     `bound` is its name in the module `module` of the reader's, None where it has none: `nested` then tells
-    where it is defined (see `lift`).
+    where it is defined (see `lift`). `hints` are those of its decorator.
     """
 
     name: str
@@ -72,6 +72,7 @@ class FoundKernel:
     module: str | None = "__main__"
     bound: str | None = None
     nested: dict[str, Any] | None = None
+    hints: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -209,6 +210,7 @@ def _kernel(found: dict[str, Any]) -> FoundKernel:
         found["module"],
         found["bound"],
         found["nested"],
+        tuple(sorted(found["hints"].items())),
     )
 
 

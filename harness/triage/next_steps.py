@@ -27,6 +27,8 @@ from harness.triage.findings import KernelFinding
 from harness.triage.look import FoundLaunch
 from harness.triage.signatures import Signature
 from harness.triage.usage import Usage
+from harness.triage.variants import AXES as CHANGES
+from harness.triage.variants import HINT_AXES
 
 _GPUS = {
     "sm_80": "A100",
@@ -43,7 +45,7 @@ _GPUS = {
 _ALIGNMENT = 256
 """Bytes that a run aligns every array to."""
 
-_KEPT = ("", "dtype")
+_KEPT = ("", *HINT_AXES, "flag", "dtype")
 """Changes to the parameters that leave arrays lying as they were launched."""
 
 
@@ -147,7 +149,8 @@ def _toolchain(chain: Toolchain) -> list[str]:
 def commands(found: KernelFinding, cell: Cell, folder: Path, store: Path | None = None) -> list[str]:
     """What to run next: look again, bisect, reduce, and make a report that stands alone. From anywhere."""
     matrix, results = str(folder.absolute() / "matrix.toml"), str(folder.absolute() / "results")
-    over = ["--over", "cuda-tile"] if [d.axis for d in found.decisions] == ["frontend"] else []
+    places = [d.axis for d in found.decisions if d.axis not in CHANGES]
+    over = ["--over", "cuda-tile"] if places == ["frontend"] else []
     name = re.sub(r"[^a-z0-9]+", "-", f"{folder.name}-{cell.case.kernel.rpartition(':')[2]}".lower()).strip(
         "-"
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from packaging.version import Version
 from rich.console import Console
@@ -14,10 +13,10 @@ from harness.matrix.problems import listing
 from harness.triage.asked import Asked, Setting, is_rejection, short
 from harness.triage.contrasts import Decision
 from harness.triage.findings import KernelFinding
+from harness.triage.variants import AXES as CHANGES
 
 _ROWS = 16
 _NEUTRAL = ("no target", "refused", "broken toolchain", "rejected", "infra_error", "not_run")
-_PARAMETERS = ("dtype", "signature", "constant")
 
 
 def tables(asked: Sequence[Asked], findings: Sequence[KernelFinding]) -> list[Table]:
@@ -142,7 +141,7 @@ def paragraph(found: KernelFinding) -> str:
     for kind in found.kinds:
         sentences.append(
             f"Another kind of failure, {short(kind.worst.result)} ({kind.failures}), newest with "
-            f"{_setting(kind.worst.setting)}: {_decided(kind.decisions, ())}"
+            f"{_setting(kind.worst.setting)}: {decided(kind.decisions, ())}"
         )
     return " ".join([*sentences, *_remarks(found)])
 
@@ -176,14 +175,17 @@ def _remarks(found: KernelFinding) -> list[str]:
 
 def decides(found: KernelFinding) -> str:
     """Which axis decides, alone or together with others, and which changed parameters avoid it."""
-    return _decided(found.decisions, found.ways)
+    return decided(found.decisions, found.ways)
 
 
-def _decided(decisions: Sequence[Decision], ways_apart: Sequence[str]) -> str:
-    where = [d for d in decisions if d.axis not in _PARAMETERS]
-    changed = [d for d in decisions if d.axis in _PARAMETERS]
+def decided(decisions: Sequence[Decision], ways_apart: Sequence[str]) -> str:
+    """The same of one kind of failure; `ways_apart` are axes that change how it fails."""
+    where = [d for d in decisions if d.axis not in CHANGES]
+    changed = [d for d in decisions if d.axis in CHANGES]
     sentences = []
-    if len(where) == 1:
+    if len(where) == 1 and changed:
+        sentences.append(f"As reported, the {where[0].axis} decides: {_values(where[0])}.")
+    elif len(where) == 1:
         sentences.append(f"The {where[0].axis} alone decides where: {_values(where[0])}.")
     elif where:
         told = "; ".join(f"{d.axis} ({_values(d)})" for d in where)
@@ -198,7 +200,8 @@ def _decided(decisions: Sequence[Decision], ways_apart: Sequence[str]) -> str:
         )
     if changed:
         told = "; ".join(f"{d.axis} ({listing(d.good[:6], 'or')})" for d in changed)
-        sentences.append(f"Of the parameters, these avoid it: {told}.")
+        begin = "Where it fails as reported, any" if where else "Any"
+        sentences.append(f"{begin} one of these changes avoids it: {told}.")
     return " ".join(sentences) or "Nothing that was tried makes a difference."
 
 
@@ -249,56 +252,3 @@ def render(
         console.print()
     for note in notes:
         console.print(note, style="dim", markup=False)
-
-
-def as_json(
-    findings: Sequence[KernelFinding], asked: Sequence[Asked], gaps: Sequence[str] = ()
-) -> dict[str, Any]:
-    """For scripts: a finding per kernel, every answer, and what was not asked at all."""
-    return {
-        "not_asked": list(gaps),
-        "kernels": [
-            {
-                "kernel": found.kernel,
-                "fails": found.worst is not None,
-                "failures": found.failures,
-                "passes": found.passes,
-                "more_in_mind": found.unasked,
-                "outcomes": dict(found.outcomes),
-                "newest_failure": found.worst.setting.axes if found.worst else None,
-                "summary": found.worst.result.judgement.summary if found.worst else None,
-                "decided_by": [
-                    {"axis": d.axis, "fails": list(d.bad), "passes": list(d.good)} for d in found.decisions
-                ],
-                "decides_how": list(found.ways),
-                "decides": decides(found) if found.worst else None,
-                "releases": [[turn.cuda_toolkit, turn.outcome] for turn in found.turns],
-                "control": found.control.setting.axes if found.control else None,
-                "control_differs": found.control_differs,
-                "broken_toolchains": list(found.broken),
-                "rejected": list(found.rejected),
-                "unread": list(found.unread),
-                "other_kinds": [
-                    {
-                        "outcome": short(kind.worst.result),
-                        "failures": kind.failures,
-                        "newest_failure": kind.worst.setting.axes,
-                        "decides": _decided(kind.decisions, ()),
-                    }
-                    for kind in found.kinds
-                ],
-                "other_failures": list(found.others),
-                "text": paragraph(found),
-            }
-            for found in findings
-        ],
-        "answers": [
-            {
-                "kernel": a.setting.kernel,
-                **a.setting.axes,
-                "verdict": a.result.verdict,
-                "outcome": short(a.result),
-            }
-            for a in asked
-        ],
-    }

@@ -36,6 +36,12 @@ class Signature:
     hints: Hints = AS_DECORATED
     source: str = ""
 
+    @property
+    def all_hints(self) -> Hints:
+        """The hints of the launch, and of the decorator where the launch has none."""
+        own = {name: value for name, value in vars(self.hints).items() if value is not None}
+        return replace(AS_DECORATED, **{**dict(self.kernel.hints), **own})
+
 
 def signatures(seen: Seen, told: str = "", names: Sequence[str] = ()) -> list[Signature]:
     """Signatures of the file's kernels, or of those in `names`, in the order of the file.

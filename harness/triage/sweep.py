@@ -1,7 +1,7 @@
 """Ask the compilers about a reader's kernel: what tells most comes first, until the budget is spent.
 
 The stages: every backend and a few architectures with the newest frontend; every frontend; then, around
-what fails, optimisation levels, element types, what the signature assumes, smaller constants, further
+what fails, optimisation levels, hints, element types, what the signature assumes, smaller constants, further
 architectures; at last everything else near it. Each answer is a judged cell, as in any run.
 """
 
@@ -236,14 +236,13 @@ class Sweep:
     def cell(self, setting: Setting) -> Cell:
         """The setting as a cell of a matrix."""
         signature = self._signature(setting.kernel)
-        parameters = signature.parameters
+        parameters, hints = signature.parameters, signature.hints
         if setting.variant[0]:
-            axis_label = setting.variant
-            parameters = next(
-                v.parameters for v in self._variants(setting.kernel) if (v.axis, v.label) == axis_label
-            )
-        level = setting.level
-        hints = signature.hints if level is None else replace(signature.hints, opt_level=level)
+            every = self._variants(setting.kernel)
+            variant = next(v for v in every if (v.axis, v.label) == setting.variant)
+            parameters, hints = variant.parameters, replace(hints, **dict(variant.hints))
+        if setting.level is not None:
+            hints = replace(hints, opt_level=setting.level)
         fixed = tuple(sorted((p.name, p.value) for p in parameters if isinstance(p, Constant)))
         dtype = next((p.dtype for p in parameters if hasattr(p, "dtype")), "")
         case = Case(
@@ -261,7 +260,8 @@ class Sweep:
         return next(one for one in self.signatures if one.label == identity)
 
     def _variants(self, identity: str) -> list[Variant]:
-        return variants(self._signature(identity).parameters)
+        signature = self._signature(identity)
+        return variants(signature.parameters, signature.all_hints)
 
 
 def _recency(setting: Setting) -> tuple[Version, Version, int]:

@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from harness.kernels.arrays import ITEMSIZE
-from harness.model import Array, Constant, Parameter
+from harness.model import Array, Constant, Hints, Parameter
+
+AXES = ("occupancy", "num_ctas", "flag", "constant", "signature", "dtype")
+"""Along which axes there are changes, those first that leave most as it is: hints, then switches of the
+kernel, its tiles, how its arrays lie, and at last what they hold."""
+
+HINT_AXES = ("occupancy", "num_ctas")
 
 _ALTERNATIVES = {
     "float8_e4m3fn": ("float8_e5m2", "bfloat16", "float16"),
@@ -21,15 +27,32 @@ _ALTERNATIVES = {
 
 @dataclass(frozen=True)
 class Variant:
-    """A change to the reported parameters: along which axis, in words, and what the parameters then are."""
+    """A change to what is reported: along which axis, in words, what the parameters then are, and hints that
+    are not as reported."""
 
     axis: str
     label: str
     parameters: tuple[Parameter, ...]
+    hints: tuple[tuple[str, int], ...] = ()
 
 
-def variants(parameters: tuple[Parameter, ...]) -> list[Variant]:
-    """Other element types, other assumptions, and tiles of half the size."""
+def variants(parameters: tuple[Parameter, ...], hints: Hints | None = None) -> list[Variant]:
+    """Lower hints than these, switches turned, tiles of half the size, other assumptions, other element
+    types."""
+    lower = [
+        Variant(name, f"{name}={value}", parameters, ((name, value),))
+        for name in HINT_AXES
+        for value in _below(getattr(hints, name, None))
+    ]
+    return lower + _of_parameters(parameters)
+
+
+def _below(value: int | None) -> list[int]:
+    """Half of a hint, and the least there is."""
+    return list(dict.fromkeys((value // 2, 1))) if value is not None and value > 1 else []
+
+
+def _of_parameters(parameters: tuple[Parameter, ...]) -> list[Variant]:
     arrays = [p for p in parameters if isinstance(p, Array)]
     dtypes = [dtype for dtype in dict.fromkeys(array.dtype for array in arrays) if dtype in _ALTERNATIVES]
     changes: list[tuple[str, str, Callable[[Parameter], Parameter]]] = [
@@ -49,6 +72,11 @@ def variants(parameters: tuple[Parameter, ...]) -> list[Variant]:
         ("signature", "extents divisible by 16", partial(_extents, divisor=16)),
         ("signature", "extents unknown", partial(_extents, divisor=1)),
         ("signature", "bases unaligned", _any_base),
+    ]
+    changes += [
+        ("flag", f"{p.name}={not p.value}", partial(_turned, name=p.name))
+        for p in parameters
+        if isinstance(p, Constant) and isinstance(p.value, bool)
     ]
     changes += [
         ("constant", f"{p.name}={p.value // 2}", partial(_halved, name=p.name))
@@ -88,6 +116,12 @@ def _extents(parameter: Parameter, divisor: int) -> Parameter:
 
 def _any_base(parameter: Parameter) -> Parameter:
     return replace(parameter, base_divisible_by=1) if isinstance(parameter, Array) else parameter
+
+
+def _turned(parameter: Parameter, name: str) -> Parameter:
+    if not isinstance(parameter, Constant) or parameter.name != name:
+        return parameter
+    return replace(parameter, value=not parameter.value)
 
 
 def _halved(parameter: Parameter, name: str) -> Parameter:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,10 +35,14 @@ class Answers(Sweep):
 
 
 def swept(
-    answer: Callable[[Setting, float], Judgement], *, seconds: float = 60, **deadlines: float
+    answer: Callable[[Setting, float], Judgement],
+    *,
+    seconds: float = 60,
+    signature: Signature = SIGNATURE,
+    **deadlines: float,
 ) -> Answers:
     lab: Any = SimpleNamespace(deadlines=Deadlines(compile=15.0, **deadlines))
-    sweep = Answers(lab, [SIGNATURE], SCOPE, time.monotonic() + seconds, jobs=2)
+    sweep = Answers(lab, [signature], SCOPE, time.monotonic() + seconds, jobs=2)
     sweep.answer, sweep.retried = answer, []
     sweep.run()
     assert lab.deadlines.compile == 15.0
@@ -71,3 +76,24 @@ def test_every_setting_has_a_case_of_its_own_hints() -> None:
     levels = {setting.level: sweep.cell(setting).case.hints.opt_level for setting in sweep.asked}
     assert all(level == hint for level, hint in levels.items()) and 0 in levels
     assert {sweep.cell(s).case.kernel for s in sweep.asked} == {"k.py:k"}
+
+
+def test_around_a_failure_the_hints_of_the_decorator_are_lowered() -> None:
+    decorated = replace(SIGNATURE, kernel=replace(SIGNATURE.kernel, hints=(("occupancy", 16),)))
+    bad = Judgement(Verdict.COMPILER_CRASH, "crash", "tileiras crashed.", "tileiras")
+    sweep = swept(lambda s, deadline: GOOD if s.variant[0] else bad, signature=decorated)
+    lowered = {sweep.cell(s).case.hints.occupancy for s in sweep.asked if s.variant[0] == "occupancy"}
+    assert lowered == {8, 1}
+
+
+def test_what_there_was_no_time_for_is_counted_once() -> None:
+    sweep = swept(lambda s, deadline: GOOD, seconds=-1)
+    assert not sweep.asked and len(sweep.unasked) == 20
+
+
+def test_answers_come_in_the_order_of_the_questions() -> None:
+    def answer(setting: Setting, deadline: float) -> Judgement:
+        time.sleep(0.02 if setting.cuda_toolkit == "13.5.0" else 0)
+        return GOOD
+
+    assert [s.cuda_toolkit for s in swept(answer).asked][:2] == ["13.5.0", "13.3.1"]

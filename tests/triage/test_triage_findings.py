@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -10,11 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.judge import judge_compile
-from harness.model import Case, Cell, CellResult, CompileOutcome, Judgement, Toolchain, TraceOutcome, Verdict
+from harness.model import (
+    Case,
+    Cell,
+    CellResult,
+    CompileOutcome,
+    Hints,
+    Judgement,
+    Toolchain,
+    TraceOutcome,
+    Verdict,
+)
 from harness.triage import show
 from harness.triage.asked import Asked, Setting
+from harness.triage.data import as_json
 from harness.triage.findings import findings
-from harness.triage.show import as_json, decides, paragraph
+from harness.triage.show import decides, paragraph
 
 FRONTENDS, TOOLKITS = ("1.5.0", "1.7.0"), ("13.2.2", "13.3.1", "13.4.3")
 ARCHS, LEVELS = ("sm_90", "sm_120"), (0, 3)
@@ -32,11 +44,12 @@ def good() -> Judgement:
     return Judgement(Verdict.COMPILES, None, "Compiles.")
 
 
-def sweep(judge: Callable[[Setting], Judgement]) -> list[Asked]:
+def sweep(judge: Callable[[Setting], Judgement], settings: Sequence[Setting] = EVERY) -> list[Asked]:
     asked = []
-    for setting in EVERY:
+    for setting in settings:
         chain = Toolchain("t", setting.cuda_tile, setting.cuda_toolkit)
-        cell = Cell(chain, setting.arch, Case("f.py:k", (), "float16"))
+        hints = Hints(occupancy=8 if setting.variant[0] == "occupancy" else None)
+        cell = Cell(chain, setting.arch, Case("f.py:k", (), "float16", hints))
         asked.append(Asked(setting, CellResult(cell, judge(setting)), 0.0))
     return asked
 
@@ -59,6 +72,20 @@ def test_the_axes_that_decide_are_those_that_do(bad: Callable[[Setting], bool], 
         assert f"The {axes[0]} alone decides" in decides(found)
     else:
         assert "It takes several things together" in decides(found)
+
+
+CHANGED = (("dtype", "float32"), ("signature", "bases unaligned"), ("occupancy", "occupancy=8"))
+
+
+def test_a_hint_is_named_before_other_types_and_nothing_decides_alone_beside_it() -> None:
+    places = [replace(s, variant=v) for s in EVERY if not s.variant[0] for v in (("", ""), *CHANGED)]
+    (found,) = findings(
+        sweep(lambda s: crash() if s.cuda_toolkit == "13.3.1" and not s.variant[0] else good(), places)
+    )
+    assert found.control_differs == "occupancy 8 instead of as decorated"
+    told = decides(found)
+    assert told.startswith("As reported, the toolchain decides: 13.3.1 fails") and "alone" not in told
+    assert "any one of these changes avoids it: occupancy (8); signature" in told
 
 
 def test_a_changing_signature_is_followed_by_the_input() -> None:

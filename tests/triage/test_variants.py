@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.kernels.arrays import ITEMSIZE, aligned
-from harness.model import Constant, Parameter, ScalarParameter
+from harness.model import Constant, Hints, Parameter, ScalarParameter
 from harness.triage.variants import variants
 
 ARRAYS = st.builds(aligned, st.sampled_from("abc"), st.sampled_from(sorted(ITEMSIZE)), st.integers(0, 6))
@@ -37,3 +37,13 @@ def test_tiles_are_halved_and_rows_stay_aligned_when_the_element_type_changes() 
     assert ("constant", "EPS=48") not in made
     assert made["dtype", "float32"][0] == aligned("x", "float32", 2)
     assert made["dtype", "bfloat16"][0] == aligned("x", "bfloat16", 2)
+
+
+def test_hints_are_lowered_and_switches_turned() -> None:
+    parameters = (aligned("x", "float16", 2), Constant("TMA", True))
+    made = {v.label: v for v in variants(parameters, Hints(occupancy=16, num_ctas=2))}
+    assert made["occupancy=8"].hints == (("occupancy", 8),)
+    assert made["occupancy=8"].parameters == parameters
+    assert {"occupancy=1", "num_ctas=1"} <= set(made)
+    assert made["TMA=False"].parameters[1] == Constant("TMA", False)
+    assert not any(v.hints for v in variants(parameters, Hints(occupancy=1)))

@@ -170,6 +170,7 @@ class Recorder:
             "module": home.__name__ if home is not None else None,
             "nested": {**self._nested(function, home), "hints": hints} if nested else None,
             "parameters": parameters_of(kernel),
+            "hints": hints,
             "launches": group["launches"],
         }
 
