@@ -150,7 +150,8 @@ def _harmless(found: KernelFinding) -> str:
     if found.passes:
         where = f"in all {found.passes} settings that tell anything"
         if found.unasked:
-            where = f"in the {found.passes} settings that were asked; {found.unasked} more were in mind"
+            asked = "1 setting that was" if found.passes == 1 else f"{found.passes} settings that were"
+            where = f"in the {asked} asked; {found.unasked} more were in mind"
         return f"{found.kernel}: compiles {where}. It was compiled only; results were not checked."
     if found.unread:
         return f"{found.kernel}: could not be looked into. {' '.join(map(_ended, found.unread))}"

@@ -70,4 +70,8 @@ def test_what_there_was_no_time_for_is_named_where_kernels_compile(count: int) -
     console = Console(file=StringIO(), width=200)
     render(found(*judgements, unasked=unasked), answers(*judgements), console, [])
     text = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "all" not in text and "2 more were in mind" in text and "settings that were asked" in text
+    assert (
+        "all" not in text
+        and "2 more were in mind" in text
+        and ("1 setting that was asked" if count == 1 else "the settings that were asked") in text
+    )
