@@ -31,7 +31,7 @@ def triage(
     arguments: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[-- ARGS...]", show_default=False, help="What the script finds on its command line."
+            metavar="ARGS", show_default=False, help="Behind --: what the script finds on its command line."
         ),
     ] = None,
     parameters: Annotated[
