@@ -31,7 +31,7 @@ def kept(out: Path, cell: str, oracle: str) -> tuple[BisectResult, str] | None:
     for path in sorted((out / "bisect").glob(f"{cell}*/{RESULT_FILE}")):
         text = path.read_text(encoding="utf-8")
         result = BisectResult.from_json(json.loads(text))
-        if result.oracle == oracle:
+        if result.oracle == oracle and result.complete:
             found.append((result, text))
     edges = [sum(side.good is not None for side in (r.older, r.newer)) for r, _ in found]
     return found[edges.index(max(edges))] if found else None
@@ -126,7 +126,8 @@ class BisectResult(Record):
 
     `over` is the axis, `named_by` what its versions are called by: a component, or the axis itself.
     `flips` are neighbouring versions with different answers; more than one a side means that the fault
-    comes and goes. `left_out` are (version, reason) that could not even be asked.
+    comes and goes. `left_out` are (version, reason) that could not even be asked. Until it is `complete`, its
+    edges are only where the search stood.
     """
 
     cell: Cell
@@ -143,6 +144,7 @@ class BisectResult(Record):
     accusations: tuple[Accusation, ...]
     probes: tuple[Probe, ...]
     seconds: float
+    complete: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """With the answer in short beside the records it follows from."""

@@ -78,6 +78,7 @@ class Bisection:
         self._probes: list[Probe] = []
         self._answers: dict[int, Answer] = {}
         self._accusations: list[Accusation] = []
+        self._complete = False
         known = parse_oracle(request.oracle, original) if original is not None else None
         now = world.ask(cell, None)
         self._original = original or now
@@ -103,6 +104,7 @@ class Bisection:
             self._accusations = []
             self._search()
             self._accuse()
+        self._complete = True
         return self.result()
 
     def result(self) -> BisectResult:
@@ -124,6 +126,7 @@ class Bisection:
             accusations=tuple(self._accusations),
             probes=tuple(self._probes),
             seconds=self._world.clock() - self._began,
+            complete=self._complete,
         )
 
     # --- versions -----------------------------------------------------------------------------

@@ -58,7 +58,7 @@ class Shown:
                     *(("", line) for line in accusation.evidence),
                 ]
             )
-        if commands:
+        if commands and result.complete:
             self._line(Text())
             self._line(Text("Check it", style="bold"))
             for command in commands:
@@ -95,6 +95,8 @@ def edges(result: BisectResult) -> list[tuple[str, str]]:
 def remarks(result: BisectResult) -> list[str]:
     """What a reader has to know before trusting the edges."""
     found = []
+    if not result.complete:
+        found.append("stopped before the end: these edges are only where the search stood")
     for side in (result.older, result.newer):
         if side.good is not None and side.gap:
             low, high = sorted((side.good, side.bad), key=lambda point: point is side.bad)

@@ -9,6 +9,7 @@ from functools import lru_cache
 from harness.model import Hints, Parameter, Record
 from harness.reduce.config import hint_count, hint_weight
 from harness.reduce.engine import Cost
+from harness.reduce.parsing import parse_python
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def measure(text: str) -> Size:
     """Size of a file that parses."""
     statements = nodes = 0
     literals = 0.0
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parse_python(text)):
         if isinstance(node, ast.expr_context):
             continue
         nodes += 1
@@ -63,7 +64,7 @@ def measure(text: str) -> Size:
 def body_statements(text: str, function: str) -> int:
     """Statements in the body of a function, those inside loops and branches included; 0 if there is none."""
     name = function.rpartition(".")[2]
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parse_python(text)):
         if isinstance(node, ast.FunctionDef) and node.name == name:
             return sum(isinstance(inner, ast.stmt) for inner in ast.walk(node)) - 1
     return 0

@@ -10,6 +10,7 @@ import ast
 import builtins
 
 from harness.reduce.candidate import Candidate
+from harness.reduce.parsing import parse_python
 
 _BUILTINS = frozenset(dir(builtins))
 
@@ -22,7 +23,7 @@ def plausible(candidate: Candidate) -> bool:
 def complaint(candidate: Candidate) -> str | None:
     """What is wrong with a candidate, in words; None if nothing is."""
     try:
-        module = ast.parse(candidate.text)
+        module = parse_python(candidate.text)
     except (SyntaxError, ValueError, RecursionError) as error:
         return f"it does not parse: {error}"
     kernel = next((f for f in _functions(module) if f.name == candidate.function), None)

@@ -15,7 +15,7 @@ def identity(result: CellResult, oracle: Oracle) -> str:
     """What two sightings of one fault share: the signature, or the wording of the remark without numbers.
 
     A signature that says nothing of the fault behind it is told with the kernel. A number that a reader
-    chose to look at (registers, seconds) is told by component and metric.
+    chose to look at (registers, seconds) is told by the metric and the case.
     """
     kind = str(oracle)
     signature = result.judgement.signature
@@ -26,7 +26,10 @@ def identity(result: CellResult, oracle: Oracle) -> str:
     if remark is not None:
         return f"{remark.kind}/{normalise(remark.text)}"
     metric = re.split(r"[<>=!]", kind, maxsplit=1)[0]
-    return f"{metric}/{normalise(kind)}"
+    case = result.cell.case
+    size = "x".join(map(str, case.shape))
+    told = " ".join(filter(None, [case.kernel.rpartition(":")[2], size, case.dtype]))
+    return f"{metric}/{normalise(kind)} of {told}"
 
 
 def remark_of(result: CellResult, oracle: Oracle) -> Advice | None:

@@ -179,7 +179,9 @@ def _case(original: Case, kernel: _Kernel, symptom: Symptom) -> Case:
 def _draft(folder: Path, request: Request, known: str, symptom: Symptom) -> Repro:
     result = request.result
     remark = remark_of(result, request.oracle)
-    summary = remark.text if remark is not None else result.judgement.summary
+    # What was reduced shows the same fault in words of its own.
+    told = request.reduced.summary if request.reduced is not None else result.judgement.summary
+    summary = remark.text if remark is not None else told
     if symptom is Symptom.SLOW and result.compile is not None:
         summary = _cpu_words(result.compile)
     if remark is not None:

@@ -15,6 +15,7 @@ from harness.bisect import laboratory
 from harness.bisect.check import device_commands, device_matrix
 from harness.bisect.result import RESULT_FILE, folder_of, kept
 from harness.bisect.run import Bisection, Request
+from harness.bisect.show import remarks
 from harness.matrix import load_matrix
 from harness.model import CellResult, Device, Judgement, Verdict
 
@@ -126,3 +127,15 @@ def test_each_oracle_has_a_bisection_of_its_own(make: Maker, ask: Any, tmp_path:
     assert one is not None and other is not None
     assert one[0].oracle != other[0].oracle
     assert kept(tmp_path, bad.cell.id, "registers>=33") is None
+
+
+def test_what_was_stopped_says_so_and_is_kept_by_no_repro(make: Maker, ask: Any, tmp_path: Path) -> None:
+    bad = seen_by(make, "13.3.1", "a", WRONG)
+    bisection = Bisection(bad.cell, bad, Request(components=False), ask(bad))
+    stopped = bisection.result()
+    assert not stopped.complete and "stopped before the end" in remarks(stopped)[0]
+    folder = folder_of(tmp_path, bad.cell.id, "signature", None)
+    folder.mkdir(parents=True)
+    (folder / RESULT_FILE).write_text(json.dumps(stopped.to_json()))
+    assert kept(tmp_path, bad.cell.id, f"signature={WRONG.signature}") is None
+    assert bisection.run().complete

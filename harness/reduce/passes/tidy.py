@@ -12,6 +12,7 @@ import libcst as cst
 from harness.model import Parameter
 from harness.reduce.candidate import Candidate
 from harness.reduce.engine import Pass
+from harness.reduce.parsing import parse_python
 from harness.reduce.syntax import (
     edit,
     function_named,
@@ -39,7 +40,7 @@ def tidy() -> Pass[Candidate]:
 
 def tidied(text: str) -> str:
     """The text as the syntax tree alone would have it, two lines apart at the top as PEP 8 wants it."""
-    module = ast.parse(text)
+    module = parse_python(text)
     for node in ast.walk(module):
         if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and _is_docstring(node.body[:1]):
             node.body = node.body[1:]
