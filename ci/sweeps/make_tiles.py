@@ -3,6 +3,7 @@
 A grid and the arrays' shapes follow from the tile, so every tile needs a [[case]] of its own.
 """
 
+import re
 from pathlib import Path
 
 ROWS = 1024
@@ -67,7 +68,8 @@ def cases() -> str:
 
             def sized(text: str, sizes: dict[str, int] = sizes) -> str:
                 for name, size in sizes.items():
-                    text = "".join(_replaced(text, name, size))
+                    # Whole words only: TN and TM are constants of the kernel.
+                    text = re.sub(rf"(?<!\w){name}(?!\w)", str(size), text)
                 return text
 
             extents = sized(shape)
@@ -97,13 +99,6 @@ def cases() -> str:
             ]
             made.append("\n".join(lines) + "\n")
     return "\n".join(made)
-
-
-def _replaced(text: str, name: str, size: int) -> str:
-    """Whole words only: TN and TM are constants of the kernel."""
-    import re
-
-    return re.sub(rf"(?<![\w]){name}(?!\w)", str(size), text)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness.bisect.result import BisectResult, Point
 from harness.bisect.versions import BACKEND_COMPONENTS, TOOLKIT
+from harness.command_text import command
 from harness.matrix.expand import is_own
 from harness.matrix.explain import toml
 from harness.matrix.write import case_table
@@ -42,12 +43,11 @@ def device_matrix(result: BisectResult, base: Path | None = None) -> str:
 
 def device_commands(folder: Path, out: Path) -> list[str]:
     """How the answers of a GPU host get into the results that a bisection reads."""
-    bundle, seen = str(folder / "versions.bundle"), str(folder / "on-device")
-    harness = ["python", "-m", "harness"]
+    bundle, seen = folder / "versions.bundle", folder / "on-device"
     return [
-        shlex.join([*harness, "compile", str(folder / "versions.toml"), "--bundle", bundle]),
-        shlex.join([*harness, "execute", bundle, "--out", seen]) + "    # on the GPU host",
-        shlex.join([*harness, "merge", str(out), seen, "--out", str(out)]),
+        command("compile", folder / "versions.toml", "--bundle", bundle),
+        command("execute", bundle, out=seen) + "    # on the GPU host",
+        command("merge", out, seen, "--out", out),
     ]
 
 
@@ -72,9 +72,7 @@ def commands(result: BisectResult, folder: Path, store: Path | None) -> list[str
 
     `folder` holds check.toml, and the bytecode files `bytecode_name` names.
     """
-    where = ["--store", str(store)] if store is not None else []
-    run = ["python", "-m", "harness", "run", str(folder / "check.toml"), "--out", str(folder / "check")]
-    lines = [shlex.join([*run, *where])]
+    lines = [command("run", folder / "check.toml", out=folder / "check", store=store)]
     points = _points(result)
     for name, point in points.items():
         lines += _by_hand(name, point, result, folder)

@@ -90,7 +90,7 @@ def _on_device(lab: Lab, compiled: CellResult, base: Path | None) -> CellResult:
         lab.supervisor,
         [compiled.cell],
         {static_key(compiled.cell): compiled},
-        lambda sha256: lab.cache.path(sha256) if lab.cache.get(sha256) else None,
+        lab.cache.intact,
         found.append,
         timeouts=Timeouts(),
         options=PoolOptions(),

@@ -240,7 +240,7 @@ def _execute(
         lab.supervisor,
         cells,
         static,
-        lambda sha256: lab.cache.path(sha256) if lab.cache.get(sha256) else None,
+        lab.cache.intact,
         record,
         timeouts=matrix.timeouts,
         options=options.pool,

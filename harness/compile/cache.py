@@ -58,6 +58,10 @@ class Cache:
         """Where a blob lies if it is there; for showing to people, not for reading."""
         return self._blob(sha256)
 
+    def intact(self, sha256: str) -> Path | None:
+        """Where a blob lies that is there as it was put; None where it is missing."""
+        return self.path(sha256) if self.get(sha256) is not None else None
+
     def get(self, sha256: str) -> bytes | None:
         """A blob, or None where it is missing; a corrupt one is deleted and missing from then on."""
         path = self._blob(sha256)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from harness.command_text import command
 from harness.kernels.arrays import ITEMSIZE, contiguous
 from harness.matrix.explain import toml
 from harness.matrix.write import case_table
@@ -162,15 +162,10 @@ def commands(found: KernelFinding, cell: Cell, folder: Path, store: Path | None 
         ["reduce", cell.id, *common],
         ["repro", "new", cell.id, *common, "--reduced", reduced, "--name", name],
     ]
-    return [_line(command, store) for command in words]
+    return [command(*line, store=store and store.absolute()) for line in words]
 
 
 def run_command(folder: Path, store: Path | None = None) -> str:
     """How to run the matrix, from anywhere."""
-    matrix, results = str(folder.absolute() / "matrix.toml"), str(folder.absolute() / "results")
-    return _line(["run", matrix, "--out", results], store)
-
-
-def _line(command: Sequence[str], store: Path | None) -> str:
-    more = ["--store", str(store.absolute())] if store is not None else []
-    return shlex.join(["python", "-m", "harness", *command, *more])
+    place = folder.absolute()
+    return command("run", place / "matrix.toml", out=place / "results", store=store and store.absolute())

@@ -58,7 +58,7 @@ def ask(make: Maker, monkeypatch: pytest.MonkeyPatch) -> Any:
         provisioner=provisioner,
         examine=lambda question: None,
         supervisor=None,
-        cache=None,
+        cache=SimpleNamespace(intact=lambda sha256: None),
         disassembler=None,
     )
 

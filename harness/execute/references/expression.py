@@ -9,7 +9,6 @@ operands lie closer together than their errors is undecided, and `where` may the
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,14 +29,12 @@ from harness.execute.bounds import (
 )
 from harness.execute.formats import Array, format_of, numpy_dtype
 from harness.execute.references.matmul import ROUNDINGS_PER_TERM
+from harness.execute.references.smooth import SMOOTH
 from harness.expression import Expression, ExpressionError, parse
 from harness.model import Tolerance
 
 _POWER = 8 * U
 """Relative error of a power: 4 ULP (CUDA C++ Programming Guide, "Standard Functions")."""
-
-_TRIGONOMETRIC = 8 * U
-"""Absolute error of sine and cosine, also of the approximations: 2^-21.4 within [-pi, pi]."""
 
 
 @dataclass(frozen=True)
@@ -302,7 +299,7 @@ def _call(node: ast.Call, function: str, known: Mapping[str, Value]) -> Value:
         case "floor" | "ceil":
             return _floored(first, np.floor if function == "floor" else np.ceil)
     x, ex = _floats(first)
-    number, error, relative = _SMOOTH[function](x, ex)
+    number, error, relative = SMOOTH[function](x, ex)
     return _rounded(number, error, relative)
 
 
@@ -379,69 +376,3 @@ def _accumulated(value: Value, axis: Any) -> Value:
     terms = x.size if axis is None else x.shape[axis]
     error = carried + (gamma(max(0, terms - 1)) + terms * 2.0**-52) * (magnitude + carried)
     return _rounded(np.cumsum(x, axis=axis), error, 0.0)
-
-
-Smooth = Callable[[Array, Array], tuple[Array, Array, float]]
-
-
-def _sqrt(x: Array, ex: Array) -> tuple[Array, Array, float]:
-    root = np.sqrt(x)
-    return root, root - np.sqrt(np.maximum(x - ex, 0.0)), APPROXIMATE
-
-
-def _rsqrt(x: Array, ex: Array) -> tuple[Array, Array, float]:
-    number = 1 / np.sqrt(x)
-    return number, np.where(x > ex, 1 / np.sqrt(x - ex) - number, np.where(ex > 0, np.inf, 0)), APPROXIMATE
-
-
-def _exp(x: Array, ex: Array) -> tuple[Array, Array, float]:
-    # exp(x) is 2^(x log2 e): the product's rounding is an absolute error under the power.
-    number = np.exp(x)
-    return number, number * np.expm1(ex + 2 * U * np.abs(x)), APPROXIMATE
-
-
-def _exp2(x: Array, ex: Array) -> tuple[Array, Array, float]:
-    number = np.exp2(x)
-    return number, number * np.expm1(ex * np.log(2)), APPROXIMATE
-
-
-def _log(base: float) -> Smooth:
-    def compute(x: Array, ex: Array) -> tuple[Array, Array, float]:
-        scale = 1 / np.log(base)
-        slope = np.where(x > ex, -np.log1p(-ex / x), np.where(ex > 0, np.inf, 0.0))
-        return np.log(x) * scale, (slope + APPROXIMATE) * scale, APPROXIMATE
-
-    return compute
-
-
-def _tanh(x: Array, ex: Array) -> tuple[Array, Array, float]:
-    return np.tanh(x), np.minimum(ex, 2.0), APPROXIMATE
-
-
-def _erf(x: Array, ex: Array) -> tuple[Array, Array, float]:
-    number = np.vectorize(math.erf, otypes=[np.float64])(x)
-    return number, np.minimum(2 / math.sqrt(math.pi) * ex, 2.0), APPROXIMATE
-
-
-def _sigmoid(x: Array, ex: Array) -> tuple[Array, Array, float]:
-    number = 1 / (1 + np.exp(-x))
-    return number, number * (1 - number) * np.expm1(ex + 2 * U * np.abs(x)), 2 * APPROXIMATE
-
-
-def _circular(function: Callable[[Array], Array]) -> Smooth:
-    return lambda x, ex: (function(x), ex + _TRIGONOMETRIC, U)
-
-
-_SMOOTH: dict[str, Smooth] = {
-    "sqrt": _sqrt,
-    "rsqrt": _rsqrt,
-    "exp": _exp,
-    "exp2": _exp2,
-    "log": _log(np.e),
-    "log2": _log(2.0),
-    "tanh": _tanh,
-    "erf": _erf,
-    "sigmoid": _sigmoid,
-    "sin": _circular(np.sin),
-    "cos": _circular(np.cos),
-}
